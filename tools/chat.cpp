@@ -214,8 +214,7 @@ int talk_by(LineReader& reader, Chat& chat, bool is_terminal) {
 }
 
 // Checks everything that can be refused before the model is loaded, which may take long.
-NamedText checked_template(const ChatOptions& options, const ModelFiles& files) {
-    const Tokenizer tokenizer = load_tokenizer(files);
+NamedText checked_template(const ChatOptions& options, const Tokenizer& tokenizer) {
     NamedText chat_template;
     if (options.chat_template)
         chat_template = {read_input(*options.chat_template), *options.chat_template};
@@ -242,15 +241,17 @@ int run_chat(const ChatOptions& options) {
     load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     ModelFiles files = ModelFiles::open(load_options);
     tell_assumed(files);
+    Tokenizer tokenizer = load_tokenizer(files);
     tell_unused(options.model, load_options.draft.method);
-    const NamedText chat_template = checked_template(options, files);
+    const NamedText chat_template = checked_template(options, tokenizer);
     AnswerSettings settings{
         .sampling = sampling_of(options.sampling, generation_config(files.target)),
         .max_tokens = options.max_tokens,
         .stats = options.stats,
         .shade = options.shade,
         .on_terminal = is_terminal};
-    const auto model = std::make_shared<SharedModel>(std::move(files), load_options);
+    const auto model =
+        std::make_shared<SharedModel>(std::move(files), std::move(tokenizer), load_options);
     progress.clear();
 
     if (is_terminal) {

@@ -61,8 +61,9 @@ int run_serve(const ServeOptions& options) {
     ProgressLine progress(options.quiet);
     load.on_progress = [&](const std::string& stage) { progress.show(stage); };
     ModelFiles files = ModelFiles::open(load);
-    check_chat_template(load_tokenizer(files).chat_template());
-    const auto model = std::make_shared<SharedModel>(std::move(files), load);
+    Tokenizer tokenizer = load_tokenizer(files);
+    check_chat_template(tokenizer.chat_template());
+    const auto model = std::make_shared<SharedModel>(std::move(files), std::move(tokenizer), load);
     progress.clear();
     if (!options.quiet) {
         tell_assumed(model->files());

@@ -18,7 +18,7 @@ struct HttpReply {
 };
 
 struct HttpRequest {
-    Endpoint endpoint = Endpoint::page;
+    const Endpoint* endpoint = nullptr;
     std::string target, body;
     double received = 0;  // steady_seconds() when all of it had arrived
 };

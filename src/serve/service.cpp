@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "core/error.h"
+#include "core/utf8.h"
 #include "serve/requests/problem.h"
 
 namespace aerie {
@@ -15,33 +16,10 @@ const Problem kStopping(503, "server_stopping", "the server is being stopped");
 const Problem kTooMany(429, "queue_full", "too many requests are waiting; try again later");
 constexpr size_t kMaxUnreadBytes = 64 << 20;  // bodies that no worker has read yet
 
-const char* path_of(Endpoint endpoint) {
-    switch (endpoint) {
-        case Endpoint::page:
-            return "/";
-        case Endpoint::health:
-            return "/health";
-        case Endpoint::metrics:
-            return "/metrics";
-        case Endpoint::models:
-        case Endpoint::model:
-            return "/v1/models";
-        case Endpoint::tokenize:
-            return "/tokenize";
-        case Endpoint::chat:
-            return "/v1/chat/completions";
-        case Endpoint::completions:
-            return "/v1/completions";
-        case Endpoint::preflight:
-            return "preflight";
-    }
-    return "?";
-}
-
 // Hands a reply on, and counts its status.
 class Counted : public Exchange {
   public:
-    Counted(std::shared_ptr<Exchange> to, Metrics& metrics, Endpoint endpoint)
+    Counted(std::shared_ptr<Exchange> to, Metrics& metrics, const Endpoint& endpoint)
         : to_(std::move(to)), metrics_(metrics), endpoint_(endpoint) {}
 
     void reply(HttpReply reply) override {
@@ -67,12 +45,12 @@ class Counted : public Exchange {
     // Counts once, though a call that found no memory is made again.
     void count(int status) {
         if (std::exchange(is_counted_, true)) return;
-        metrics_.count_request(path_of(endpoint_), status);
+        metrics_.count_request(std::string(endpoint_.name), status);
     }
 
     const std::shared_ptr<Exchange> to_;
     Metrics& metrics_;
-    const Endpoint endpoint_;
+    const Endpoint& endpoint_;
     bool is_counted_ = false;
 };
 
@@ -107,7 +85,7 @@ class Service::Reading : public Task,
     // Earlier requests keep their places, whichever worker is the quickest, since unread ones count
     // against the room of the schedule.
     bool wait_with_others() {
-        is_unread_ = request_.endpoint != Endpoint::tokenize;
+        is_unread_ = request_.endpoint->run == Endpoint::Run::in_turn;
         if (is_unread_ && service_.unread_++ >= service_.schedule_.room()) return end(false);
         const size_t bytes = request_.body.size();
         try {
@@ -160,17 +138,11 @@ Service::Service(std::shared_ptr<SharedModel> model, ServiceOptions options)
       workers_(kWorkers, kMaxUnreadBytes) {}
 
 void Service::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
-    exchange = std::make_shared<Counted>(std::move(exchange), metrics_, request.endpoint);
-    switch (request.endpoint) {
-        case Endpoint::tokenize:
-        case Endpoint::chat:
-        case Endpoint::completions:
-            break;
-        default:
-            return handle_now(request, exchange);
-    }
+    const Endpoint& endpoint = *request.endpoint;
+    exchange = std::make_shared<Counted>(std::move(exchange), metrics_, endpoint);
+    if (endpoint.run == Endpoint::Run::at_once) return handle_now(request, exchange);
     // A load balancer tries another replica after a 503.
-    if (is_draining_ && request.endpoint != Endpoint::tokenize)
+    if (is_draining_ && endpoint.run == Endpoint::Run::in_turn)
         return exchange->reply({.status = kStopping.status, .body = kStopping.json()});
     const auto reading = std::make_shared<Reading>(*this, std::move(request), exchange);
     exchange->set_waiter(reading);
@@ -182,43 +154,28 @@ void Service::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
 void Service::handle_now(const HttpRequest& request,
                          const std::shared_ptr<Exchange>& exchange) noexcept {
     try {
-        answer(request, exchange);
+        if (!exchange->is_gone()) (this->*request.endpoint->answer)(request, exchange);
     } catch (...) {
         tell_failure(*exchange, ReplyState::none, options_.log);
     }
 }
 
-void Service::answer(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
-    if (exchange->is_gone()) return;
-    switch (request.endpoint) {
-        case Endpoint::page:
-            return exchange->reply({.type = "text/html; charset=utf-8",
-                                    .body = options_.page,
-                                    .fields = {{"Content-Security-Policy", options_.page_policy},
-                                               {"Referrer-Policy", "no-referrer"}}});
-        case Endpoint::health:
-            return exchange->reply(health());
-        case Endpoint::metrics:
-            return exchange->reply(metrics_page());
-        case Endpoint::models:
-            return exchange->reply(models());
-        case Endpoint::model:
-            check_model(model_in(request.target));
-            return exchange->reply({.body = model_json().dump()});
-        case Endpoint::tokenize:
-            return exchange->reply(tokenize(request));
-        case Endpoint::chat:
-        case Endpoint::completions:
-            return complete(request, exchange);
-        case Endpoint::preflight:
-            return exchange->reply({.status = 204});
-    }
+void Service::page(const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
+    exchange->reply({.type = "text/html; charset=utf-8",
+                     .body = options_.page,
+                     .fields = {{"Content-Security-Policy", options_.page_policy},
+                                {"Referrer-Policy", "no-referrer"}}});
 }
 
-HttpReply Service::health() const {
+void Service::health(const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
     const bool ok = !is_draining_;
-    return {.status = ok ? 200 : 503,
-            .body = Json(Json::Object{{"status", ok ? "ok" : "draining"}}).dump()};
+    exchange->reply({.status = ok ? 200 : 503,
+                     .body = Json(Json::Object{{"status", ok ? "ok" : "draining"}}).dump()});
+}
+
+// The fields of the reply, which the sockets add, are all that it says.
+void Service::preflight(const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
+    exchange->reply({.status = 204});
 }
 
 // Facts about the model that a page shows.
@@ -244,28 +201,42 @@ Json Service::model_json() const {
                         {"aerie", about_model()}};
 }
 
-HttpReply Service::models() const {
-    return {.body =
-                Json(Json::Object{{"object", "list"}, {"data", Json::Array{model_json()}}}).dump()};
+void Service::models(const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
+    const Json list = Json::Object{{"object", "list"}, {"data", Json::Array{model_json()}}};
+    exchange->reply({.body = list.dump()});
 }
 
-HttpReply Service::metrics_page() const {
+void Service::model(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
+    check_model(rest_of_path(*request.endpoint, request.target));
+    exchange->reply({.body = model_json().dump()});
+}
+
+void Service::metrics(const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
     const int read = schedule_.waiting();  // first, so that no request is counted twice
     const int waiting = read + workers_.waiting();
-    return {.type = "text/plain; version=0.0.4; charset=utf-8",
-            .body = metrics_.text(
-                {schedule_.begun(), waiting, cache_.idle(), connections_, failed_connections_})};
+    exchange->reply({.type = "text/plain; version=0.0.4; charset=utf-8",
+                     .body = metrics_.text({schedule_.begun(), waiting, cache_.idle(), connections_,
+                                            failed_connections_})});
 }
 
 void Service::check_model(const std::string& name) const {
     if (!name.empty() && name != options_.model_name)
-        throw Problem(404, "model_not_found", "there is no model of that name here", "model");
+        throw Problem(404, "model_not_found",
+                      "there is no model of that name here: the only one is " +
+                          in_quotes(options_.model_name),
+                      "model");
 }
 
-void Service::complete(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
-    CompletionRequest asked = request.endpoint == Endpoint::chat
-                                  ? parse_chat_request(request.body)
-                                  : parse_completion_request(request.body);
+void Service::chat(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
+    complete(parse_chat_request(request.body), request.received, exchange);
+}
+
+void Service::completions(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
+    complete(parse_completion_request(request.body), request.received, exchange);
+}
+
+void Service::complete(CompletionRequest asked, double received,
+                       const std::shared_ptr<Exchange>& exchange) {
     check_model(asked.model);
     if (exchange->is_gone()) return;
     Request first = request_of(asked);
@@ -278,7 +249,7 @@ void Service::complete(const HttpRequest& request, const std::shared_ptr<Exchang
     asked.prompt = std::string();
     asked.joined = {};
     const auto answering = std::make_shared<Answering>(context_, std::move(asked), std::move(first),
-                                                       exchange, request.received);
+                                                       exchange, received);
     exchange->set_waiter(std::make_shared<ClientWatch>(schedule_, answering));
     if (!schedule_.add(answering)) throw kTooMany;
 }

@@ -8,6 +8,7 @@
 #include "jinja/jinja.h"
 #include "model/config.h"
 #include "serve/answering.h"
+#include "serve/endpoints.h"
 #include "serve/metrics.h"
 #include "serve/prompt_cache.h"
 #include "serve/requests/problem.h"
@@ -18,7 +19,7 @@ namespace aerie {
 
 struct ServiceOptions {
     std::string model_name;   // as clients see it
-    std::string page;         // the HTML of Endpoint::page
+    std::string page;         // the HTML at "/"
     std::string page_policy;  // its Content-Security-Policy
     int parallel = 4;         // requests at a time
     int waiting = 64;         // requests that may wait; the next one is refused
@@ -46,14 +47,22 @@ class Service {
 
   private:
     class Reading;
+    friend std::span<const Endpoint> endpoints();
+
+    // The functions of the endpoints (Endpoint::answer).
+    void page(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
+    void health(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
+    void metrics(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
+    void models(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
+    void model(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
+    void tokenize(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
+    void chat(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
+    void completions(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
+    void preflight(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
 
     void handle_now(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) noexcept;
-    void answer(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
-    void complete(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
-    HttpReply health() const;
-    HttpReply models() const;
-    HttpReply tokenize(const HttpRequest& request) const;
-    HttpReply metrics_page() const;
+    void complete(CompletionRequest asked, double received,
+                  const std::shared_ptr<Exchange>& exchange);
     Json about_model() const;
     Json model_json() const;
     void check_model(const std::string& name) const;

@@ -27,7 +27,7 @@ jinja::Rendered Service::rendered(const Json& messages) const {
     }
 }
 
-HttpReply Service::tokenize(const HttpRequest& request) const {
+void Service::tokenize(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
     const TokenizeRequest asked = parse_tokenize_request(request.body);
     check_model(asked.model);
     const Tokenizer& tokenizer = model_->tokenizer();
@@ -41,10 +41,10 @@ HttpReply Service::tokenize(const HttpRequest& request) const {
         ids = asked.from_start ? tokenizer.encode_from_start(asked.content)
                                : tokenizer.encode(asked.content);
     }
-    return {.body = Json(Json::Object{{"tokens", Json::Array(ids.begin(), ids.end())},
-                                      {"count", int64_t(ids.size())},
-                                      {"max_model_len", model_->context()}})
-                        .dump()};
+    exchange->reply({.body = Json(Json::Object{{"tokens", Json::Array(ids.begin(), ids.end())},
+                                               {"count", int64_t(ids.size())},
+                                               {"max_model_len", model_->context()}})
+                                 .dump()});
 }
 
 Problem Service::too_long(const std::string& tokens, const char* param) const {

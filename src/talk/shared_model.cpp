@@ -16,18 +16,21 @@ LearnedCosts learn_costs(Model& model, Drafter& drafter, BatchLimits limits) {
 }  // namespace
 
 SharedModel::SharedModel(const LoadOptions& options)
-    : SharedModel(ModelFiles::open(options), options) {}
+    : SharedModel(std::make_unique<Model>(ModelFiles::open(options), options)) {}
 
-SharedModel::SharedModel(ModelFiles files, const LoadOptions& options)
-    : SharedModel(std::make_unique<Model>(std::move(files), options)) {}
+SharedModel::SharedModel(ModelFiles files, Tokenizer tokenizer, const LoadOptions& options)
+    : SharedModel(std::make_unique<Model>(std::move(files), options), std::move(tokenizer)) {}
 
 SharedModel::SharedModel(const LoadOptions& options, std::unique_ptr<Backend> backend)
     : SharedModel(std::make_unique<Model>(ModelFiles::open(options), options, std::move(backend))) {
 }
 
 SharedModel::SharedModel(std::unique_ptr<Model> model)
+    : SharedModel(std::move(model), load_tokenizer(model->files())) {}
+
+SharedModel::SharedModel(std::unique_ptr<Model>&& model, Tokenizer tokenizer)
     : model_(std::move(model)),
-      tokenizer_(load_tokenizer(model_->files())),
+      tokenizer_(std::move(tokenizer)),
       eos_ids_(aerie::eos_ids(model_->files(), tokenizer_)),
       device_(model_->backend().capabilities()),
       limits_(model_->limits()),

@@ -20,7 +20,8 @@ class SharedModel {
     // Loads the model, and measures the costs of trees on the device if the drafter chooses by
     // them. There is room for LoadOptions::sequences talks. Throws Error, UsageError.
     explicit SharedModel(const LoadOptions& options);
-    SharedModel(ModelFiles files, const LoadOptions& options);
+    // The same, for callers that have opened the model's files and loaded its tokenizer already.
+    SharedModel(ModelFiles files, Tokenizer tokenizer, const LoadOptions& options);
     // Uses this device instead of the one that the options name.
     SharedModel(const LoadOptions& options, std::unique_ptr<Backend> backend);
     SharedModel(const SharedModel&) = delete;  // its parts refer to each other
@@ -49,6 +50,7 @@ class SharedModel {
 
   private:
     explicit SharedModel(std::unique_ptr<Model> model);
+    SharedModel(std::unique_ptr<Model>&& model, Tokenizer tokenizer);
 
     const std::unique_ptr<Model> model_;
     const Tokenizer tokenizer_;

@@ -90,7 +90,7 @@ void Talk::end_answer() {
 
 void Talk::rewind(int length) {
     if (length < 0 || length > int(ids().size()))
-        throw UsageError("the text has " + std::to_string(ids().size()) + " tokens, not " +
+        throw UsageError("the conversation has " + std::to_string(ids().size()) + " tokens, not " +
                          std::to_string(length));
     const std::lock_guard turn(model_->turns());
     end_answer();
@@ -99,7 +99,7 @@ void Talk::rewind(int length) {
 
 std::unique_ptr<Talk> Talk::fork(int length) const {
     if (length < 0 || length > int(ids().size()))
-        throw UsageError("the text has " + std::to_string(ids().size()) + " tokens, not " +
+        throw UsageError("the conversation has " + std::to_string(ids().size()) + " tokens, not " +
                          std::to_string(length));
     const std::lock_guard turn(model_->turns());
     return std::unique_ptr<Talk>(new Talk(model_, sequence_->fork(length)));

@@ -104,8 +104,8 @@ std::vector<int> read_ids(FileSource& file, const SharedModel& model) {
     if (count < 0 || size_t(count) > file.left() / sizeof(int32_t))
         file.fail("shorter than it says");
     if (count > most)
-        file.fail("a text of " + std::to_string(count) + " tokens; this context has room for " +
-                  std::to_string(most));
+        file.fail("a conversation of " + std::to_string(count) +
+                  " tokens; this context has room for " + std::to_string(most));
     std::vector<int> ids;
     for (int i = 0; i < count; ++i)
         ids.push_back(file.value<int32_t>(0, model.files().config.vocab - 1, "an id"));

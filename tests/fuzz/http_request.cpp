@@ -13,8 +13,19 @@ using namespace aerie;
 
 const std::string kHost = "localhost:1", kPage = "https://a.example";
 
+// Rows as those of src/serve/endpoints.cpp, which needs the engine.
+constexpr Endpoint kChat = {"/v1/chat/completions", "POST", "chat"},
+                   kCompletions = {"/v1/completions", "POST", "completions"},
+                   kTokenize = {"/tokenize", "POST", "tokenize"};
+constexpr Endpoint kEndpoints[] = {kChat,
+                                   kCompletions,
+                                   kTokenize,
+                                   {"/v1/models/*", "GET", "models"},
+                                   {"/health", "GET", "health", Endpoint::Access::monitor},
+                                   {"*", "OPTIONS", "preflight", Endpoint::Access::without_key}};
+
 Gate gate() {
-    Gate gate;
+    Gate gate(kEndpoints);
     gate.api_key = "k";
     gate.hosts = {kHost};
     gate.origins = {kPage};
@@ -35,10 +46,10 @@ void check_fields(const Gate& gate, const HttpHead& head) {
            lines == std::count(fields.begin(), fields.end(), '\r'));
 }
 
-void parse_body(Endpoint endpoint, std::string_view body) {
-    if (endpoint == Endpoint::chat) parse_chat_request(body);
-    if (endpoint == Endpoint::completions) parse_completion_request(body);
-    if (endpoint == Endpoint::tokenize) parse_tokenize_request(body);
+void parse_body(const Endpoint& endpoint, std::string_view body) {
+    if (endpoint.path == kChat.path) parse_chat_request(body);
+    if (endpoint.path == kCompletions.path) parse_completion_request(body);
+    if (endpoint.path == kTokenize.path) parse_tokenize_request(body);
 }
 
 // Handles a request as the server does, without the engine. Throws Problem if it is refused.
@@ -49,11 +60,11 @@ void answer(const Gate& gate, RequestReader& reader) {
     check_framing(head);
     if (const auto length = head.find("content-length"))
         demand(*length == std::to_string(reader.body().size()) || length->starts_with('0'));
-    const Endpoint endpoint = gate.admit(head);
+    const Endpoint& endpoint = gate.admit(head);
     expects_continue(head);
     demand(head.find("host").has_value());
     demand(!(head.find("origin") && gate.page_that_asks(head).empty()));
-    if (endpoint == Endpoint::model) model_in(head.target);
+    if (endpoint.path.ends_with("/*")) rest_of_path(endpoint, head.target);
     parse_body(endpoint, reader.body());
 }
 

@@ -104,6 +104,10 @@ def test_bias_and_penalties(server):
     penalised = generate(STORY["prompt"], "-n", "24", "--frequency-penalty", "1.5", "--presence-penalty", "0.5")
     choice = server.post(TEXT, {**STORY, "frequency_penalty": 1.5, "presence_penalty": 0.5})["choices"][0]
     assert choice["text"] == penalised["text"]
+    penalised = generate(STORY["prompt"], "-n", "24", "--repeat-penalty", "1.5")["text"]
+    for name in ("repetition_penalty", "repeat_penalty"):
+        assert server.post(TEXT, {**STORY, name: 1.5})["choices"][0]["text"] == penalised, name
+    assert penalised != plain["text"]
 
 
 def test_provenance(server):
@@ -150,7 +154,7 @@ def test_refusals(server):
     status, error = server.refused(CHAT, {**HELLO, "tools": [{"type": "function"}]})
     assert (status, error["code"], error["param"]) == (400, "unsupported_parameter", "tools")
     status, error = server.refused(CHAT, {**HELLO, "model": "gpt-4"})
-    assert (status, error["code"]) == (404, "model_not_found")
+    assert (status, error["code"]) == (404, "model_not_found") and "'aerie-tiny'" in error["message"], error
 
 
 def test_what_the_readme_shows(server):

@@ -16,16 +16,17 @@ using Code = boost::system::error_code;
 
 class FakeOwner : public ConnectionOwner {
   public:
-    Endpoint admit(const HttpHead& head) override {
+    const Endpoint& admit(const HttpHead& head) override {
         if (head.target == "/refused") throw Problem(404, "x", "x");
-        return Endpoint::completions;
+        static constexpr Endpoint kAny = {"/x", "POST", "/x"};
+        return kAny;
     }
     void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override {
         if (request.target == "/throws") throw std::bad_alloc();
         if (request.target == "/short") exchange->reply({.body = "{}"});
         exchanges.push_back(std::move(exchange));
     }
-    void refused(int) override {}
+    void refused(int status) override { refusals.push_back(status); }
     void failed() noexcept override { ++failures; }
     std::string fields_for(const HttpHead&) override { return ""; }
     bool is_draining() const override { return false; }
@@ -34,6 +35,7 @@ class FakeOwner : public ConnectionOwner {
     void closed(const std::shared_ptr<Connection>&) noexcept override { ++closings; }
 
     std::vector<std::shared_ptr<Exchange>> exchanges;
+    std::vector<int> refusals;
     size_t held = 0;
     int failures = 0, closings = 0;
 };
@@ -47,7 +49,10 @@ class CountingWaiter : public Waiter {
 
 class ConnectionTest : public testing::Test {
   protected:
-    ConnectionTest() {
+    ConnectionTest() { connect(); }
+    ~ConnectionTest() override { connection->close(); }
+
+    void connect() {
         tcp::acceptor acceptor(io, {boost::asio::ip::address_v4::loopback(), 0});
         client.open(tcp::v4());
         client.set_option(tcp::socket::receive_buffer_size(4096));
@@ -58,7 +63,14 @@ class ConnectionTest : public testing::Test {
         connection->start();
         client.non_blocking(true);
     }
-    ~ConnectionTest() override { connection->close(); }
+    void reconnect() {
+        connection->close();
+        client.close();
+        io.restart();  // it may have run out of work
+        owner = {};
+        all.clear();
+        connect();
+    }
 
     // Lets the connection work, for some time or until the condition holds.
     template <typename Holds>
@@ -183,6 +195,33 @@ TEST_F(ConnectionTest, BytesBeforeTheReplyAreTheReplys) {
     EXPECT_TRUE(all.starts_with("HTTP/1.1 200 OK\r\nContent-Type: "));
     ASSERT_TRUE(until([&] { return owner.closings == 1; }));
     EXPECT_EQ(owner.exchanges[0]->unsent(), 0u);
+}
+
+TEST_F(ConnectionTest, TellsThatABodyEndedEarly) {
+    const auto half = [](const std::string& field, const std::string& bytes) {
+        return "POST /x HTTP/1.1\r\n" + field + "\r\n\r\n" + bytes;
+    };
+    for (const std::string& sent : {half("Content-Length: 2", "{"), half("Content-Length: 2", ""),
+                                    "GET /short HTTP/1.1\r\n\r\n" + half("Content-Length: 9", "{}"),
+                                    half("Transfer-Encoding: chunked", "2\r\n{}\r\n"),
+                                    half("Transfer-Encoding: chunked", "2\r\n{")}) {
+        reconnect();
+        send(sent);
+        client.shutdown(tcp::socket::shutdown_send);
+        ASSERT_TRUE(until([&] { return owner.closings == 1; })) << sent;
+        received();
+        EXPECT_TRUE(is_closed);
+        EXPECT_EQ(owner.refusals, std::vector<int>{400}) << sent;
+        EXPECT_NE(all.find("HTTP/1.1 400 "), all.npos) << all;
+        EXPECT_NE(all.find("\"code\":\"incomplete_body\""), all.npos) << all;
+        EXPECT_EQ(owner.held, 0u);
+    }
+    // A head that ends early gets no reply.
+    reconnect();
+    send("POST /x HTTP/1.1\r\nContent-");
+    client.shutdown(tcp::socket::shutdown_send);
+    ASSERT_TRUE(until([&] { return owner.closings == 1; }));
+    EXPECT_EQ(received(), "");
 }
 
 TEST_F(ConnectionTest, BodiesAreCountedUntilTheyAreHandedOn) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "serve/endpoints.h"
 #include "serve/requests/problem.h"
 
 namespace aerie {
@@ -11,11 +12,30 @@ namespace {
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
 Gate gate(const std::string& key = "") {
-    Gate gate;
+    Gate gate(endpoints());
     gate.api_key = key;
     gate.add_address("127.0.0.1", 8080);
     gate.add_address("::1", 8080);
     return gate;
+}
+
+std::string_view name_of(const Gate& gate, const HttpHead& head) {
+    return gate.admit(head).name;
+}
+
+// The model that a target names.
+std::string model_in(const std::string& target) {
+    return rest_of_path(*gate().find(target), target);
+}
+
+// The methods of a path, from the refusal of another one.
+std::string allowed_at(const std::string& target) {
+    try {
+        gate().admit({"DELETE", target, {{"Host", "127.0.0.1:8080"}}});
+    } catch (const Problem& problem) {
+        return problem.allow;
+    }
+    return "all";
 }
 
 // 200, or the status of the refusal.
@@ -81,13 +101,13 @@ TEST(Gate, TakesWholeUrls) {
         EXPECT_EQ(ask(target, "127.0.0.1:8080"), 404) << target;
     EXPECT_EQ(status(gate(), "GET", "http://127.0.0.1:8080/health", {}), 400);
     EXPECT_EQ(model_in("http://127.0.0.1:8080/v1/models/a%2Fb?x"), "a/b");
-    EXPECT_EQ(method_of("http://127.0.0.1:8080/tokenize"), "POST");
+    EXPECT_EQ(allowed_at("http://127.0.0.1:8080/tokenize"), "POST");
 }
 
 TEST(Gate, TakesHeadWhereGetIs) {
     const Fields host = {{"Host", "127.0.0.1:8080"}};
     for (const char* path : {"/", "/health", "/metrics", "/v1/models", "/v1/models/x"})
-        EXPECT_EQ(gate().admit({"HEAD", path, host}), gate().admit({"GET", path, host})) << path;
+        EXPECT_EQ(&gate().admit({"HEAD", path, host}), &gate().admit({"GET", path, host})) << path;
     for (const char* path : {"/tokenize", "/v1/completions", "/v1/chat/completions"})
         EXPECT_EQ(status(gate(), "HEAD", path, host), 405) << path;
     EXPECT_EQ(status(gate(), "HEAD", "/x", host), 404);
@@ -185,17 +205,33 @@ TEST(Gate, KnowsItsPaths) {
     EXPECT_EQ(status(gate(), "DELETE", "/v1/models/x", {{"Host", "127.0.0.1:8080"}}), 405);
     EXPECT_EQ(status(gate(), "OPTIONS", "/v1/completions", {{"Host", "127.0.0.1:8080"}}), 405);
     EXPECT_EQ(model_in("/v1/models/aerie-tiny?x"), "aerie-tiny");
-    EXPECT_EQ(method_of("/tokenize?x"), "POST");
-    EXPECT_EQ(method_of("/v1/models/x"), "GET");
-    EXPECT_EQ(method_of("/x"), "");
+    EXPECT_EQ(allowed_at("/tokenize?x"), "POST");
+    EXPECT_EQ(allowed_at("/v1/models/x"), "GET, HEAD");
+    EXPECT_EQ(allowed_at("/x"), "");
+}
+
+TEST(Gate, TellsThatAPathLacksItsVersion) {
+    const auto message_at = [](const std::string& target) -> std::string {
+        try {
+            gate().admit({"POST", target, {{"Host", "127.0.0.1:8080"}}});
+        } catch (const Problem& problem) {
+            return problem.what();
+        }
+        return "";
+    };
+    const std::string nothing = "there is nothing at this path";
+    EXPECT_EQ(message_at("/chat/completions?x"), nothing + "; put /v1 in front of it");
+    EXPECT_EQ(message_at("http://127.0.0.1:8080/models"), nothing + "; put /v1 in front of it");
+    for (const char* target : {"/x", "/v1/x", "*", "", "/models/"})
+        EXPECT_EQ(message_at(target), nothing);
 }
 
 TEST(Gate, PreflightIsForListedPages) {
     const Gate locked = gate("secret");
     const Fields own = {{"Host", "127.0.0.1:8080"}, {"Origin", "http://127.0.0.1:8080"}};
-    EXPECT_EQ(locked.admit({"OPTIONS", "/v1/completions", own}), Endpoint::preflight);
+    EXPECT_EQ(name_of(locked, {"OPTIONS", "/v1/completions", own}), "preflight");
     // If its preflight failed, a page could not see that there is nothing at this path.
-    EXPECT_EQ(locked.admit({"OPTIONS", "/v1/embeddings", own}), Endpoint::preflight);
+    EXPECT_EQ(name_of(locked, {"OPTIONS", "/v1/embeddings", own}), "preflight");
 }
 
 TEST(Gate, KnowsThePagesThatMayRead) {
@@ -240,6 +276,19 @@ TEST(ModelIn, Decodes) {
     EXPECT_EQ(model_in("/v1/models/%2541"), "%41");
     for (const char* name : {"%", "a%", "%2", "%2g", "%g2", "%+2", "% 2", "%-1", "%%41"})
         EXPECT_THROW(model_in(std::string("/v1/models/") + name), Problem) << name;
+}
+
+// Every endpoint is found at its path and nowhere else, and can be answered.
+TEST(Endpoints, AreRowsOfATable) {
+    for (const Endpoint& endpoint : endpoints()) {
+        EXPECT_TRUE(endpoint.answer && !endpoint.name.empty()) << endpoint.path;
+        if (endpoint.path == "*") continue;
+        EXPECT_EQ(gate().find(endpoint.path.ends_with('*') ? "/v1/models/*" : endpoint.path),
+                  &endpoint);
+        EXPECT_TRUE(endpoint.run == Endpoint::Run::at_once ||
+                    endpoint.access == Endpoint::Access::with_key)
+            << endpoint.path;
+    }
 }
 
 TEST(SameKey, IsEquality) {

@@ -20,7 +20,7 @@ std::string prompt_with(const std::string& members) {
 
 struct Refused {
     int status = 0;
-    std::string param, code;
+    std::string param, code, message;
 };
 
 template <typename Parse>
@@ -29,7 +29,7 @@ Refused refusal(const Parse& parse, const std::string& json) {
         parse(json);
     } catch (const Problem& problem) {
         EXPECT_EQ(std::string(problem.what()).find('\n'), std::string::npos);
-        return {problem.status, problem.param, problem.code};
+        return {problem.status, problem.param, problem.code, problem.what()};
     }
     return {};
 }
@@ -140,6 +140,48 @@ TEST(ChatRequest, HintsOfClientsAreTaken) {
     EXPECT_THROW(parse_chat_request(chat_with(R"("tools":[{"type":"function"}])")), Problem);
 }
 
+TEST(Requests, HintsToOtherServersChangeNothing) {
+    const std::string hints =
+        R"("user":"u","metadata":{"a":"b"},"store":true,"service_tier":"auto",)"
+        R"("parallel_tool_calls":true,"reasoning_effort":"high","cache_prompt":true,)"
+        R"("safety_identifier":"s","prompt_cache_retention":"24h")";
+    EXPECT_NO_THROW(parse_chat_request(chat_with(hints)));
+    EXPECT_NO_THROW(parse_completion_request(prompt_with(hints)));
+}
+
+TEST(Requests, RepeatPenaltyIsTheRepetitionPenalty) {
+    const std::string member = R"("repeat_penalty":1.25)";
+    EXPECT_EQ(parse_chat_request(chat_with(member)).repetition_penalty, 1.25f);
+    EXPECT_EQ(parse_completion_request(prompt_with(member)).repetition_penalty, 1.25f);
+}
+
+TEST(ChatRequest, WhatAsksForNoToolsIsTaken) {
+    for (const char* members : {R"("tools":[])", R"("tool_choice":"none")", R"("functions":[])",
+                                R"("tools":[],"tool_choice":"none","function_call":"none")"})
+        EXPECT_NO_THROW(parse_chat_request(chat_with(members))) << members;
+    EXPECT_EQ(refusal(parse_chat_request, chat_with(R"("tools":[{"type":"function"}])")).message,
+              "tools are not supported yet");
+}
+
+TEST(ChatRequest, RefusesAFormatByName) {
+    EXPECT_EQ(refusal(parse_chat_request, chat_with(R"("response_format":{"type":"json_object"})"))
+                  .message,
+              "response_format: only {\"type\":\"text\"} is supported, not 'json_object'");
+}
+
+TEST(Requests, ABodyThatIsMissingIsTold) {
+    EXPECT_EQ(refusal(parse_completion_request, "").message,
+              "the request has no body: send JSON, with a Content-Length or in chunks");
+}
+
+TEST(Requests, AByteOrderMarkInFrontIsLeftOut) {
+    const std::string mark = "\xEF\xBB\xBF";
+    EXPECT_NO_THROW(parse_chat_request(mark + chat_with("")));
+    EXPECT_EQ(std::get<std::string>(parse_completion_request(mark + prompt_with("")).prompt), "hi");
+    EXPECT_EQ(parse_tokenize_request(mark + R"({"content":"a"})").content, "a");
+    EXPECT_EQ(refusal(parse_chat_request, mark + mark + chat_with("")).code, "invalid_json");
+}
+
 TEST(ChatRequest, PartsOfTextAreOneText) {
     const CompletionRequest request = parse_chat_request(
         R"({"messages":[{"role":"developer","content":[{"type":"text","text":"a"},)"
@@ -176,6 +218,8 @@ constexpr Case kBadOfBoth[] = {
     {R"("min_p":-1)", "min_p"},
     {R"("top_k":-1)", "top_k"},
     {R"("repetition_penalty":0)", "repetition_penalty"},
+    {R"("repeat_penalty":101)", "repeat_penalty"},
+    {R"("repeat_penalty":1.1,"repetition_penalty":1.1)", "repeat_penalty"},
     {R"("frequency_penalty":2.5)", "frequency_penalty"},
     {R"("presence_penalty":-3)", "presence_penalty"},
     {R"("stop":"")", "stop"},
@@ -190,7 +234,6 @@ constexpr Case kBadOfBoth[] = {
     {R"("stream":true,"stream_options":{"x":1})", "stream_options.x"},
     {R"("draft":"no")", "draft"},
     {R"("model":5)", "model"},
-    {R"("store":true)", "store"},
     {R"("n_discard":-1)", "n_discard"},
     {R"("grammar":"x")", "grammar"}};
 
@@ -208,15 +251,15 @@ TEST(Requests, BothKindsRefuseWhatIsOutOfRange) {
 TEST(ChatRequest, RefusesWhatIsNotImplemented) {
     constexpr Case kCases[] = {
         {R"("tools":[{}])", "tools"},
-        {R"("functions":[])", "functions"},
+        {R"("functions":[{}])", "functions"},
         {R"("function_call":"auto")", "function_call"},
         {R"("tool_choice":"auto")", "tool_choice"},
+        {R"("tool_choice":{"type":"function","function":{"name":"x"}})", "tool_choice"},
         {R"("response_format":{"type":"json_schema","json_schema":{}})", "response_format"},
         {R"("response_format":{"type":"json_object"})", "response_format"},
         {R"("audio":{"voice":"x"})", "audio"},
         {R"("modalities":["text","audio"])", "modalities"},
         {R"("prediction":{"type":"content","content":"x"})", "prediction"},
-        {R"("reasoning_effort":"high")", "reasoning_effort"},
         {R"("web_search_options":{})", "web_search_options"},
         {R"("verbosity":"low")", "verbosity"}};
     for (const auto& [members, param] : kCases) {
@@ -240,6 +283,8 @@ TEST(ChatRequest, RefusesMessagesThatAreNone) {
         {R"({"messages":[{"role":"user","content":5}]})", "messages[0].content"},
         {R"({"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]})",
          "messages[0].content[0].type"},
+        {R"({"messages":[{"role":"user","content":[{"type":"text"}]}]})",
+         "messages[0].content[0].text"},
         {R"({"messages":[{"role":"assistant","content":"x","tool_calls":[{}]}]})",
          "messages[0].tool_calls"}};
     for (const auto& [json, param] : cases) {

@@ -147,21 +147,15 @@ class Server(Client):
 
     def wait_idle(self, seconds=60):
         """Until nothing runs and the only connection is the one that asks."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            now = self.load()
-            if now == [0, 0, 1]:
-                time.sleep(0.3)  # until the connection of this question is closed
-                return
-            time.sleep(0.01)
-        raise AssertionError(f"running, waiting, connections: {now}")
+        wait_until(self.load, [0, 0, 1], seconds)
+        time.sleep(0.3)  # until the connection of the last question is closed
 
 
-def wait_until(condition, seconds=60):
-    """Fails where the condition does not come about: a test must not wait for ever."""
+def wait_until(read, want=True, seconds=60):
+    """Waits until `read` returns `want`. Fails if it does not: a test must not wait for ever."""
     end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came about"
+    while (now := read()) != want:
+        assert time.monotonic() < end, f"{now} never became {want}"
         time.sleep(0.01)
 
 

@@ -17,23 +17,23 @@ const std::string kText =
 
 struct Case {
     const char* name;
-    Endpoint endpoint;
+    std::string path;
     std::string body;
     int status;
 };
 
 std::vector<Case> cases() {
     std::vector<Case> all;
-    const auto add = [&](const char* name, Endpoint endpoint, std::string body, int status = 200) {
-        all.push_back({name, endpoint, std::move(body), status});
+    const auto add = [&](const char* name, const char* path, std::string body, int status = 200) {
+        all.push_back({name, path, std::move(body), status});
     };
-    add("a chat", Endpoint::chat, kChat + "}");
-    add("a stream", Endpoint::chat, kChat + R"(,"stream":true})");
-    add("a text", Endpoint::completions, kText + "}");
-    add("tokens", Endpoint::tokenize, R"({"content":"Once upon a time"})");
-    add("a refusal", Endpoint::completions, R"({"prompt":"a","n":-1})", 400);
-    add("the models", Endpoint::models, "");
-    add("metrics", Endpoint::metrics, "");
+    add("a chat", "/v1/chat/completions", kChat + "}");
+    add("a stream", "/v1/chat/completions", kChat + R"(,"stream":true})");
+    add("a completion", "/v1/completions", kText + "}");
+    add("tokens", "/tokenize", R"({"content":"Once upon a time"})");
+    add("a refusal", "/v1/completions", R"({"prompt":"a","n":-1})", 400);
+    add("the models", "/v1/models", "");
+    add("metrics", "/metrics", "");
     return all;
 }
 
@@ -58,14 +58,14 @@ TEST_F(Faults, EachRequestGetsOneEnd) {
     const std::string plain = R"({"prompt":"The quick brown fox","max_tokens":8,"temperature":0})";
     const std::string want = text_of(serving.complete(plain));
     for (const Case& each : cases()) {
-        serving.ask(each.endpoint, each.body, each.status);
+        serving.ask(each.path, each.body, each.status);
         fail_host(0);
-        serving.ask(each.endpoint, each.body, each.status);
+        serving.ask(each.path, each.body, each.status);
         const size_t count = host_requests();
         int refused = 0, dropped = 0;
         for (const size_t n : places(count)) {
             const auto exchange = std::make_shared<RecordedExchange>();
-            HttpRequest request{each.endpoint, "", each.body, 0};
+            HttpRequest request{endpoint_at(each.path), "", each.body, 0};
             bool is_taken = true;
             fail_host(n);
             try {
@@ -101,7 +101,7 @@ TEST_F(Faults, WordsThatFindNoMemoryAreSaidAgain) {
         for (const int calls : {1, 2, 5}) {
             const auto exchange = std::make_shared<RecordedExchange>();
             exchange->refuse(calls);
-            serving.service.handle({each.endpoint, "", each.body, 0}, exchange);
+            serving.service.handle({endpoint_at(each.path), "", each.body, 0}, exchange);
             ASSERT_TRUE(exchange->wait()) << each.name;
             EXPECT_EQ(exchange->ends(), 1) << each.name;
             EXPECT_FALSE(exchange->is_abandoned()) << each.name;
@@ -112,12 +112,12 @@ TEST_F(Faults, WordsThatFindNoMemoryAreSaidAgain) {
     for (const Case& each : cases()) {
         const auto exchange = std::make_shared<RecordedExchange>();
         exchange->refuse(1000);
-        serving.service.handle({each.endpoint, "", each.body, 0}, exchange);
+        serving.service.handle({endpoint_at(each.path), "", each.body, 0}, exchange);
         ASSERT_TRUE(exchange->wait()) << each.name;
         EXPECT_TRUE(exchange->is_abandoned()) << each.name;
         EXPECT_EQ(exchange->ends(), 0) << each.name;
     }
-    EXPECT_FALSE(serving.ask(Endpoint::models, "").empty());
+    EXPECT_FALSE(serving.ask("/v1/models", "").empty());
     EXPECT_TRUE(serving.wait_until([&] { return serving.metric("requests_running") == 0; }));
 }
 
@@ -133,7 +133,7 @@ TEST_F(Faults, AStreamThatFailsSaysWhy) {
     };
     const auto exchange = std::make_shared<FailsLater>();
     const std::string body = kText + R"(,"stream":true})";
-    serving.service.handle({Endpoint::completions, "", body, 0}, exchange);
+    serving.service.handle({endpoint_at("/v1/completions"), "", body, 0}, exchange);
     ASSERT_TRUE(exchange->wait());
     EXPECT_EQ(exchange->status(), 200);
     const std::string text = exchange->text();

@@ -51,14 +51,14 @@ TEST(Service, RequestsThatNoWorkerHasReadWaitToo) {
     std::vector<std::shared_ptr<RecordedExchange>> all;
     const std::string large =
         R"({"prompt":")" + std::string(7'900'000, ' ') + R"(","max_tokens":1})";
-    for (int i = 0; i < 20; ++i) all.push_back(serving.send(Endpoint::completions, large));
+    for (int i = 0; i < 20; ++i) all.push_back(serving.send("/v1/completions", large));
     int refused = 0;
     for (const auto& exchange : all) refused += exchange->has_ended() && exchange->status() == 429;
     // How many depends on how many the workers have read meanwhile.
     EXPECT_GE(refused, 1) << "more than 64 MB wait";
     for (const auto& exchange : all) EXPECT_TRUE(exchange->wait());
     all.clear();
-    for (int i = 0; i < 400; ++i) all.push_back(serving.send(Endpoint::completions, kStory));
+    for (int i = 0; i < 400; ++i) all.push_back(serving.send("/v1/completions", kStory));
     EXPECT_LE(serving.metric("requests_waiting"), 64 + 3);
     refused = 0;
     for (const auto& exchange : all) {
@@ -75,12 +75,12 @@ TEST(Service, RequestsOfClientsThatHaveGoneAreDropped) {
     const std::string large = R"({"prompt":")" + repeated("a b ", 500'000) + R"("})";
     std::vector<std::shared_ptr<RecordedExchange>> all;
     for (int round = 0; round < 10; ++round) {
-        for (int i = 0; i < 10; ++i) all.push_back(serving.send(Endpoint::completions, large));
+        for (int i = 0; i < 10; ++i) all.push_back(serving.send("/v1/completions", large));
         for (const auto& exchange : all) exchange->go();
     }
     EXPECT_LE(serving.metric("requests_waiting"), 0);
     const double start = steady_seconds();
-    serving.ask(Endpoint::completions, kStory);
+    serving.ask("/v1/completions", kStory);
     EXPECT_LT(steady_seconds() - start, 20);
     int answered = 0;
     for (const auto& exchange : all) answered += exchange->has_ended();
@@ -95,10 +95,10 @@ TEST(Service, WhoDoesNotReadKeepsNobodyWaiting) {
         R"({"prompt":"The quick brown fox","max_tokens":500,"temperature":1,"seed":3,)"
         R"("logprobs":20,"stream":true,"ignore_eos":true,"repetition_penalty":1.2,)"
         R"("stop":["never said"]})";
-    const std::string want = events_text(serving.ask(Endpoint::completions, slow));
+    const std::string want = events_text(serving.ask("/v1/completions", slow));
     const std::string story = text_of(serving.complete(kStory));
     std::vector<std::shared_ptr<RecordedExchange>> all;
-    for (int i = 0; i < 6; ++i) all.push_back(serving.send(Endpoint::completions, slow, false));
+    for (int i = 0; i < 6; ++i) all.push_back(serving.send("/v1/completions", slow, false));
     EXPECT_TRUE(serving.wait_until([&] {
         return std::all_of(all.begin(), all.end(),
                            [](const auto& exchange) { return exchange->unsent() >= kSendBuffer; });
@@ -125,8 +125,8 @@ TEST(Service, LargeRepliesWaitForTheirClients) {
     const std::string asked =
         R"({"prompt":"The quick brown fox","max_tokens":450,"temperature":1,"seed":3,"n":4,)"
         R"("logprobs":20,"ignore_eos":true})";
-    const auto quick = serving.send(Endpoint::completions, asked);
-    const auto slow = serving.send(Endpoint::completions, asked, false);
+    const auto quick = serving.send("/v1/completions", asked);
+    const auto slow = serving.send("/v1/completions", asked, false);
     ASSERT_TRUE(quick->wait());
     EXPECT_EQ(quick->text().size(), quick->promised);
     EXPECT_GT(quick->promised, 2 * kSendBuffer);
@@ -195,7 +195,8 @@ TEST(Service, TheNextTurnFindsTheTalk) {
             };
             const double before = serving.metric("talks_kept");
             const auto exchange = std::make_shared<Impatient>(serving);
-            serving.service.handle({Endpoint::completions, "", first, steady_seconds()}, exchange);
+            serving.service.handle({endpoint_at("/v1/completions"), "", first, steady_seconds()},
+                                   exchange);
             ASSERT_TRUE(exchange->wait());
             EXPECT_EQ(exchange->kept, std::min(before + 1, 3.0));
         }
@@ -219,8 +220,8 @@ TEST(Service, WhatOthersAskedChangesNoAnswer) {
         Serving serving(served_options(4), 1);
         const std::string asked = message("user", kQuestion);
         if (is_poisoned) {
-            const Json cut = Json::parse(
-                serving.ask(Endpoint::tokenize, R"({"messages":[)" + asked + "]}"), "t");
+            const Json cut =
+                Json::parse(serving.ask("/tokenize", R"({"messages":[)" + asked + "]}"), "t");
             const Tokenizer& tokenizer = serving.model->tokenizer();
             std::vector<int> ids;
             for (const Json& id : *cut.find("tokens")->array()) {
@@ -258,7 +259,7 @@ TEST(Service, AConversationGoesOnByItsName) {
         const auto ids = ids_of_conversation(*name);
         ASSERT_TRUE(ids);
         EXPECT_EQ(int(ids->size()), int(reply.find("usage")->find("total_tokens")->number()));
-        if (!is_kept) serving.ask(Endpoint::completions, kStory);
+        if (!is_kept) serving.ask("/v1/completions", kStory);
         const std::string second =
             first + "," + message("assistant", text_of(reply)) + "," + message("user", "And then?");
         const Json next = serving.chat(chat_of(second, "\"" + *name + "\""));

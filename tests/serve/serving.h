@@ -22,36 +22,42 @@ inline LoadOptions served_options(int talks, int context = 512) {
     return options;
 }
 
+inline const Endpoint* endpoint_at(const std::string& path) {
+    return Gate(endpoints()).find(path);
+}
+
 class Serving {
   public:
     explicit Serving(const LoadOptions& load, int parallel = 1)
         : model(std::make_shared<SharedModel>(load)), service(model, options(parallel)) {}
 
-    std::shared_ptr<RecordedExchange> send(Endpoint endpoint, const std::string& body,
+    std::shared_ptr<RecordedExchange> send(const std::string& path, const std::string& body,
                                            bool reads = true) {
         auto exchange = std::make_shared<RecordedExchange>(reads);
-        service.handle({endpoint, "", body, steady_seconds()}, exchange);
+        service.handle({endpoint_at(path), path, body, steady_seconds()}, exchange);
         return exchange;
     }
     // Returns the whole reply, which must have this status.
-    std::string ask(Endpoint endpoint, const std::string& body, int status = 200) {
-        const auto exchange = send(endpoint, body);
+    std::string ask(const std::string& path, const std::string& body, int status = 200) {
+        const auto exchange = send(path, body);
         EXPECT_TRUE(exchange->wait()) << body.substr(0, 200);
         EXPECT_EQ(exchange->status(), status) << exchange->text().substr(0, 500);
         EXPECT_EQ(exchange->ends(), 1);
         return exchange->text();
     }
-    Json chat(const std::string& body) { return Json::parse(ask(Endpoint::chat, body), "reply"); }
-    Json complete(const std::string& body) {
-        return Json::parse(ask(Endpoint::completions, body), "reply");
+    Json chat(const std::string& body) {
+        return Json::parse(ask("/v1/chat/completions", body), "reply");
     }
-    std::string code_of(Endpoint endpoint, const std::string& body, int status = 400) {
-        const Json error = Json::parse(ask(endpoint, body, status), "reply");
+    Json complete(const std::string& body) {
+        return Json::parse(ask("/v1/completions", body), "reply");
+    }
+    std::string code_of(const std::string& path, const std::string& body, int status = 400) {
+        const Json error = Json::parse(ask(path, body, status), "reply");
         const std::string* code = error.find("error")->find("code")->string();
         return code ? *code : "";
     }
     double metric(const std::string& name) {
-        const std::string page = ask(Endpoint::metrics, "");
+        const std::string page = ask("/metrics", "");
         const size_t at = page.find("\naerie_" + name + " ");
         return at == page.npos ? -1 : std::stod(page.substr(at + name.size() + 8));
     }

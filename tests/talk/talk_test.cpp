@@ -2,12 +2,29 @@
 #include <cmath>
 #include <thread>
 
+#include "io/damage.h"
 #include "talks.h"
 
 namespace aerie::test {
 namespace {
 
 const char* const kPrompt = "The little bird sat on the";
+
+// The tokenizer's file is gone by the time the model is made, so it is not read again.
+TEST(SharedModel, TakesTheTokenizerThatIsLoaded) {
+    const TestFolder folder;
+    LoadOptions options = talk_options(draft_options("none"), 1);
+    const auto tiny = models_dir() / "aerie-tiny";
+    options.model = folder.path() / "model";
+    std::filesystem::copy(tiny, options.model);
+    ModelFiles files = ModelFiles::open(options);
+    Tokenizer tokenizer = load_tokenizer(files);
+    const std::vector<int> want = tokenizer.encode_from_start(kPrompt);
+    ASSERT_TRUE(std::filesystem::remove(options.model / "tokenizer.model"));
+    const SharedModel model(std::move(files), std::move(tokenizer), options);
+    EXPECT_EQ(ids_of(model, kPrompt), want);
+    EXPECT_FALSE(model.eos_ids().empty());
+}
 
 TEST(Talk, KeepsTheIdsOfItsAnswers) {
     const auto model = shared_model(draft_options("eagle2"));

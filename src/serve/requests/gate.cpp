@@ -9,7 +9,6 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxFields = 100;
-constexpr std::string_view kModels = "/v1/models/";
 
 char lower(char c) {
     return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
@@ -69,33 +68,22 @@ std::string_view path_of(std::string_view target) {
     return target.substr(0, target.find('?'));
 }
 
-struct Place {
-    std::string_view path, method;
-    Endpoint endpoint;
-
-    bool takes(std::string_view asked) const {
-        return asked == method || (asked == "HEAD" && method == "GET");
-    }
-};
-constexpr Place kPlaces[] = {{"/", "GET", Endpoint::page},
-                             {"/health", "GET", Endpoint::health},
-                             {"/metrics", "GET", Endpoint::metrics},
-                             {"/v1/models", "GET", Endpoint::models},
-                             {"/tokenize", "POST", Endpoint::tokenize},
-                             {"/v1/chat/completions", "POST", Endpoint::chat},
-                             {"/v1/completions", "POST", Endpoint::completions}};
-
-std::optional<Place> place_of(std::string_view target) {
-    const std::string_view path = path_of(target);
-    for (const Place& place : kPlaces)
-        if (place.path == path) return place;
-    if (path.size() > kModels.size() && path.starts_with(kModels))
-        return Place{path, "GET", Endpoint::model};
-    return {};
+bool is_at(const Endpoint& endpoint, std::string_view path) {
+    std::string_view start = endpoint.path;
+    if (!start.ends_with("/*")) return path == start;
+    start.remove_suffix(1);
+    return path.size() > start.size() && path.starts_with(start);
 }
 
-Problem unknown_url() {
-    return {404, "unknown_url", "there is nothing at this path"};
+bool takes(const Endpoint& endpoint, std::string_view method) {
+    return method == endpoint.method || (method == "HEAD" && endpoint.method == "GET");
+}
+
+Problem wrong_method(const Endpoint& endpoint) {
+    Problem problem(405, "method_not_allowed", "this path takes " + std::string(endpoint.method));
+    problem.allow = endpoint.method;
+    if (endpoint.method == "GET") problem.allow += ", HEAD";
+    return problem;
 }
 
 void check_coding(const HttpHead& head) {
@@ -194,12 +182,16 @@ std::string_view Gate::page_that_asks(const HttpHead& head) const {
 
 void Gate::check_names(const HttpHead& head) const {
     if (!is_for_us(head)) {
-        if (authority_of(head.target)) throw unknown_url();
-        throw Problem(403, "host_not_allowed", "this server does not go by that Host");
+        if (authority_of(head.target)) throw unknown_url(head.target);
+        throw Problem(403, "host_not_allowed",
+                      "this server does not go by that Host: to add it, start the server with "
+                      "--allow-host");
     }
     const auto origin = head.find("origin");
     if (origin && !has(origins, *origin))
-        throw Problem(403, "origin_not_allowed", "pages of that Origin may not ask here");
+        throw Problem(403, "origin_not_allowed",
+                      "pages of that Origin may not ask here: to let them, start the server with "
+                      "--allow-origin");
 }
 
 void Gate::check_key(const HttpHead& head) const {
@@ -210,26 +202,43 @@ void Gate::check_key(const HttpHead& head) const {
         throw Problem(401, "invalid_api_key", "the API key is missing or wrong");
 }
 
-Endpoint Gate::admit(const HttpHead& head) const {
+const Endpoint* Gate::find(std::string_view target) const {
+    const std::string_view path = path_of(target);
+    if (!path.starts_with('/')) return nullptr;
+    const auto found = std::find_if(endpoints_.begin(), endpoints_.end(),
+                                    [&](const Endpoint& each) { return is_at(each, path); });
+    return found == endpoints_.end() ? nullptr : &*found;
+}
+
+// Many clients are given the address of the server without /v1.
+Problem Gate::unknown_url(std::string_view target) const {
+    const bool lacks_version = find("/v1" + std::string(path_of(target)));
+    return {404, "unknown_url",
+            std::string("there is nothing at this path") +
+                (lacks_version ? "; put /v1 in front of it" : "")};
+}
+
+const Endpoint& Gate::preflight() const {
+    return *std::find_if(endpoints_.begin(), endpoints_.end(),
+                         [](const Endpoint& each) { return each.path == "*"; });
+}
+
+const Endpoint& Gate::admit(const HttpHead& head) const {
     if (head.fields.size() > kMaxFields)
         throw Problem(431, "headers_too_large",
                       "more than " + std::to_string(kMaxFields) + " headers");
     check_names(head);
     // For any path: a page learns nothing of a request whose preflight fails, not even a 404.
-    if (head.method == "OPTIONS" && head.find("origin")) return Endpoint::preflight;
+    if (head.method == "OPTIONS" && head.find("origin")) return preflight();
     check_framing(head);
     check_coding(head);
-    const auto found = place_of(head.target);
-    if (!found) throw unknown_url();
-    const Place& place = *found;
-    // A page is loaded by a browser and /health is asked for by load balancers: neither has a key.
-    if (!api_key.empty() && place.endpoint != Endpoint::page && place.endpoint != Endpoint::health)
-        check_key(head);
-    if (!place.takes(head.method))
-        throw Problem(405, "method_not_allowed", "this path takes " + std::string(place.method));
-    if (place.method == "POST") check_type(head);
+    const Endpoint* endpoint = find(head.target);
+    if (!endpoint) throw unknown_url(head.target);
+    if (!api_key.empty() && endpoint->access == Endpoint::Access::with_key) check_key(head);
+    if (!takes(*endpoint, head.method)) throw wrong_method(*endpoint);
+    if (endpoint->method == "POST") check_type(head);
     check_size(head);
-    return place.endpoint;
+    return *endpoint;
 }
 
 std::string page_fields(std::string_view origin, const HttpHead& head) {
@@ -252,14 +261,9 @@ std::string page_fields(std::string_view origin, const HttpHead& head) {
            headers + "\r\n";
 }
 
-std::string_view method_of(std::string_view target) {
-    const auto place = place_of(target);
-    return place ? place->method : "";
-}
-
-std::string model_in(std::string_view target) {
+std::string rest_of_path(const Endpoint& endpoint, std::string_view target) {
     const std::string_view path = path_of(target);
-    const std::string_view name = path.substr(std::min(kModels.size(), path.size()));
+    const std::string_view name = path.substr(std::min(endpoint.path.find('*'), path.size()));
     std::string decoded;
     for (size_t i = 0; i < name.size(); ++i) {
         decoded += name[i];

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +14,10 @@
 #include "serve/requests/problem.h"
 
 namespace aerie {
+
+class Exchange;
+class Service;
+struct HttpRequest;
 
 constexpr uint64_t kMaxBodyBytes = 8 << 20;
 
@@ -25,26 +31,39 @@ struct HttpHead {
     std::optional<std::string_view> find(std::string_view name) const;
 };
 
-enum class Endpoint {
-    page,
-    health,
-    metrics,
-    models,
-    model,
-    tokenize,
-    chat,
-    completions,
-    preflight
+// A row of the server's table of endpoints, src/serve/endpoints.cpp.
+struct Endpoint {
+    // Whether a client must show the API key, if there is one. Monitors such as load balancers have
+    // none; they are answered even where other clients find no place, and do not keep a server
+    // alive that is ending.
+    enum class Access { with_key, without_key, monitor };
+    // A request is answered at once, by the thread of the sockets; or by a worker; or it is read by
+    // a worker and then answered when its turn comes.
+    enum class Run { at_once, by_worker, in_turn };
+
+    // "/health"; or "/v1/models/*", where * stands for one byte or more. "*": the preflights of any
+    // path.
+    std::string_view path;
+    std::string_view method;  // HEAD is taken, too, where it is GET
+    std::string_view name;    // in metrics
+    Access access = Access::with_key;
+    Run run = Run::at_once;
+    // Gives the exchange its reply, at once or later. Throws Problem.
+    void (Service::*answer)(const HttpRequest&, const std::shared_ptr<Exchange>&) = nullptr;
 };
 
 class Gate {
   public:
+    explicit Gate(std::span<const Endpoint> endpoints) : endpoints_(endpoints) {}
+
     std::vector<std::string> hosts;    // values of Host, whatever their case
     std::vector<std::string> origins;  // exact values of Origin
     std::string api_key;               // empty: no key is asked for
 
     // The endpoint of the request; HEAD goes where GET does. Throws Problem if it is not allowed.
-    Endpoint admit(const HttpHead& head) const;
+    const Endpoint& admit(const HttpHead& head) const;
+    // The endpoint at the path of a target; nullptr if there is none.
+    const Endpoint* find(std::string_view target) const;
     // The Origin of a request if it is one of `origins` and the request came by one of `hosts`: its
     // page may read the reply, refusals included. Empty otherwise.
     std::string_view page_that_asks(const HttpHead& head) const;
@@ -53,9 +72,13 @@ class Gate {
     void add_address(const std::string& host, int port);
 
   private:
+    Problem unknown_url(std::string_view target) const;
+    const Endpoint& preflight() const;
     bool is_for_us(const HttpHead& head) const;
     void check_names(const HttpHead& head) const;
     void check_key(const HttpHead& head) const;
+
+    std::span<const Endpoint> endpoints_;
 };
 
 // Throws Problem if programs could disagree on where the request ends. No other request may follow
@@ -67,12 +90,9 @@ bool expects_continue(const HttpHead& head);
 // The CORS fields of a reply to the page at `origin`; empty if `origin` is.
 std::string page_fields(std::string_view origin, const HttpHead& head);
 
-// The method that a path takes (HEAD is taken, too, where it is GET); empty if there is no such
-// path.
-std::string_view method_of(std::string_view target);
-// The name of the model that a request of Endpoint::model is about. Throws Problem if it is
-// percent-encoded wrongly.
-std::string model_in(std::string_view target);
+// The bytes of a target's path that the * of its endpoint stands for, decoded. Throws Problem if
+// they are percent-encoded wrongly.
+std::string rest_of_path(const Endpoint& endpoint, std::string_view target);
 
 // The error of a body that is larger than kMaxBodyBytes.
 Problem body_too_large();

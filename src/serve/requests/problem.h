@@ -22,6 +22,7 @@ class Problem : public UsageError {
     const int status;         // status of HTTP
     const std::string code;   // for programs, such as "context_length_exceeded"
     const std::string param;  // the member that is wrong; may be empty
+    std::string allow;        // with status 405, the methods that the path takes
 
     std::string json() const;  // {"error": {...}}
 };

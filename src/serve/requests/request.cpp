@@ -14,11 +14,21 @@ namespace {
 constexpr int kMaxChoices = 8, kMaxMessages = 10'000, kMaxTokens = 1 << 24;
 constexpr size_t kMaxStops = 16, kMaxStopBytes = 1024, kMaxBiases = 1024, kMaxKeyBytes = 1024;
 
-// Members that describe the caller and do not change the answer.
-void ignore_bookkeeping(RequestFields& fields) {
-    fields.ignore(
-        {"user", "metadata", "safety_identifier", "prompt_cache_retention", "service_tier"});
-    fields.only("store", false);
+// Members that describe the caller, or that are hints to other servers and change no answer here.
+void ignore_hints(RequestFields& fields) {
+    fields.ignore({"user", "metadata", "safety_identifier", "prompt_cache_retention",
+                   "service_tier", "store", "cache_prompt", "parallel_tool_calls",
+                   "reasoning_effort"});
+}
+
+Problem no_tools(const std::string& param) {
+    return not_supported("tools are not supported yet", param);
+}
+
+// Takes a member that is about tools. Only `none`, the value that asks for no tools, is supported.
+void take_no_tools(RequestFields& fields, const std::string& name, const Json& none) {
+    const Json* given = fields.take(name);
+    if (given && given->dump() != none.dump()) throw no_tools(fields.path(name));
 }
 
 std::string stop_of(const Json& value) {
@@ -65,6 +75,17 @@ std::optional<int> to_int(const std::optional<int64_t>& value) {
     return value ? std::optional(int(*value)) : std::nullopt;
 }
 
+// llama.cpp has another name for it.
+std::optional<float> repetition_penalty_of(RequestFields& fields) {
+    constexpr double kLeast = 0.01, kMost = 100;
+    const auto ours = fields.number("repetition_penalty", kLeast, kMost),
+               theirs = fields.number("repeat_penalty", kLeast, kMost);
+    if (ours && theirs)
+        throw bad_request("repetition_penalty and repeat_penalty exclude each other",
+                          "repeat_penalty");
+    return ours ? ours : theirs;
+}
+
 // Reads the members that both kinds of completions have.
 void read_options(RequestFields& fields, CompletionRequest& request) {
     request.model = fields.text("model").value_or("");
@@ -76,7 +97,7 @@ void read_options(RequestFields& fields, CompletionRequest& request) {
     request.top_p = fields.number("top_p", 0, 1);
     request.min_p = fields.number("min_p", 0, 1);
     request.top_k = to_int(fields.whole("top_k", 0, 1 << 20));
-    request.repetition_penalty = fields.number("repetition_penalty", 0.01, 100);
+    request.repetition_penalty = repetition_penalty_of(fields);
     request.frequency_penalty = fields.number("frequency_penalty", -2, 2).value_or(0);
     request.presence_penalty = fields.number("presence_penalty", -2, 2).value_or(0);
     request.stops = stops_of(fields.take("stop"));
@@ -87,7 +108,7 @@ void read_options(RequestFields& fields, CompletionRequest& request) {
     request.ignores_eos = fields.flag("ignore_eos").value_or(false);
     if (const Json* options = fields.take("stream_options")) {
         if (!request.stream)
-            throw bad_request("stream_options are for stream: true", "stream_options");
+            throw bad_request("stream_options need stream: true", "stream_options");
         RequestFields streaming(*options, "stream_options");
         request.include_usage = streaming.flag("include_usage").value_or(false);
         streaming.only("include_obfuscation", false);
@@ -98,7 +119,7 @@ void read_options(RequestFields& fields, CompletionRequest& request) {
         throw bad_request(
             "prompt_cache_key has more than " + std::to_string(kMaxKeyBytes) + " bytes",
             "prompt_cache_key");
-    ignore_bookkeeping(fields);
+    ignore_hints(fields);
 }
 
 // Reads `join`. True: the reply reports the name of the conversation. Such a name: that
@@ -124,7 +145,11 @@ std::string content_of(const Json* value, const std::string& path) {
         RequestFields part((*value->array())[i], path + "[" + std::to_string(i) + "]");
         if (part.text("type").value_or("") != "text")
             throw not_supported(part.path("type") + ": only text is supported", part.path("type"));
-        text += part.text("text").value_or("");
+        const auto piece = part.text("text");
+        if (!piece)
+            throw bad_request(part.path("text") + " is missing", part.path("text"),
+                              "missing_required_parameter");
+        text += *piece;
         part.finish();
     }
     return text;
@@ -134,8 +159,7 @@ Json message_of(const Json& value, const std::string& path) {
     RequestFields fields(value, path);
     std::string role = fields.text("role").value_or("");
     if (role == "developer") role = "system";
-    if (role == "tool" || role == "function")
-        throw not_supported(fields.path("role") + ": tools are not supported", fields.path("role"));
+    if (role == "tool" || role == "function") throw no_tools(fields.path("role"));
     if (role != "system" && role != "user" && role != "assistant")
         throw bad_request(fields.path("role") + " must be system, developer, user or assistant",
                           fields.path("role"));
@@ -146,7 +170,7 @@ Json message_of(const Json& value, const std::string& path) {
     std::string text = is_silent ? "" : content_of(content, fields.path("content"));
     fields.text("name");
     fields.only("annotations", Json::Array{});
-    fields.only("tool_calls", Json::Array{});
+    take_no_tools(fields, "tool_calls", Json::Array{});
     fields.finish();
     return Json::Object{{"role", std::move(role)}, {"content", std::move(text)}};
 }
@@ -154,8 +178,9 @@ Json message_of(const Json& value, const std::string& path) {
 Json messages_of(const Json* value) {
     if (!value) throw bad_request("messages are missing", "messages", "missing_required_parameter");
     if (!value->array() || value->array()->empty() || value->array()->size() > kMaxMessages)
-        throw bad_request("messages must be a list of 1 to " + std::to_string(kMaxMessages),
-                          "messages");
+        throw bad_request(
+            "messages must be a list of 1 to " + std::to_string(kMaxMessages) + " messages",
+            "messages");
     Json::Array messages;
     for (size_t i = 0; i < value->array()->size(); ++i)
         messages.push_back(message_of((*value->array())[i], "messages[" + std::to_string(i) + "]"));
@@ -193,8 +218,11 @@ Variant<std::string, std::vector<int>> prompt_of(const Json* value) {
 void check_format(const Json* format) {
     if (!format) return;
     RequestFields fields(*format, "response_format");
-    if (fields.text("type").value_or("") != "text")
-        throw not_supported("response_format: only text is supported", "response_format");
+    const std::string type = fields.text("type").value_or("");
+    if (type != "text")
+        throw not_supported(
+            "response_format: only {\"type\":\"text\"} is supported, not " + in_quotes(type),
+            "response_format");
     fields.finish();
 }
 
@@ -216,14 +244,16 @@ CompletionRequest parse_chat_request(std::string_view json) {
     request.with_logprobs = fields.flag("logprobs").value_or(false);
     if (const auto top = fields.whole("top_logprobs", 0, 20)) {
         if (!request.with_logprobs)
-            throw bad_request("top_logprobs are for logprobs: true", "top_logprobs");
+            throw bad_request("top_logprobs need logprobs: true", "top_logprobs");
         request.alternatives = int(*top);
     }
     read_join(fields, request);
     check_format(fields.take("response_format"));
     fields.only("modalities", Json::Array{"text"});
-    fields.only("tool_choice", "none");
-    fields.only("tools", Json::Array{});
+    take_no_tools(fields, "tools", Json::Array{});
+    take_no_tools(fields, "tool_choice", "none");
+    take_no_tools(fields, "functions", Json::Array{});
+    take_no_tools(fields, "function_call", "none");
     fields.finish();
     return request;
 }

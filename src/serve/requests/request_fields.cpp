@@ -19,6 +19,11 @@ std::string shortest(double value) {
 }  // namespace
 
 Json parse_body(std::string_view text) {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+    if (text.empty())
+        throw bad_request("the request has no body: send JSON, with a Content-Length or in chunks",
+                          "", "invalid_json");
     try {
         return Json::parse(text, "the request", kMaxValues);
     } catch (const Error& error) {
@@ -90,7 +95,7 @@ void RequestFields::ignore(std::initializer_list<const char*> names) {
 void RequestFields::only(const std::string& name, const Json& value) {
     const Json* given = take(name);
     if (given && given->dump() != value.dump())
-        throw not_supported(path(name) + " is not supported, but for " + value.dump(), path(name));
+        throw not_supported(path(name) + ": only " + value.dump() + " is supported", path(name));
 }
 
 void RequestFields::finish() const {

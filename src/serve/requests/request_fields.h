@@ -11,7 +11,7 @@
 
 namespace aerie {
 
-// A request's JSON. Throws Problem.
+// A request's JSON; a UTF-8 byte order mark in front is left out. Throws Problem.
 Json parse_body(std::string_view text);
 
 // Null counts as absent everywhere, as it does for OpenAI. Every function throws Problem.

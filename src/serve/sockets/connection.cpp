@@ -21,6 +21,12 @@ Problem timeout() {
     return {408, "timeout", "the request did not come in time"};
 }
 
+Problem incomplete() {
+    return bad_request(
+        "the body is incomplete: the sending side of the connection was closed in the middle of it",
+        "", "incomplete_body");
+}
+
 Problem no_place() {
     return {503, "too_many_connections", "too many connections; try again"};
 }
@@ -73,7 +79,7 @@ void Connection::on_read(const Code& error, size_t bytes) {
         unread_.append(piece_.data(), bytes);
         if (has_said_all_) return look_after_client();
     } else if (has_said_all_) {
-        return close();
+        return end_of_input();
     } else if (state_ != State::lingering) {
         unread_.append(piece_.data(), bytes);
         go_on();
@@ -88,7 +94,14 @@ void Connection::go_on() {
     } catch (const Problem& problem) {
         return refuse(problem);
     }
-    if (has_said_all_ && state_ != State::answering) close();  // the rest will not come
+    if (has_said_all_ && state_ != State::answering) end_of_input();
+}
+
+// The rest of the request will not come. A client that has closed its sending side alone can still
+// read why it gets no answer.
+void Connection::end_of_input() {
+    if (state_ != State::body) return close();
+    refuse(incomplete());
 }
 
 void Connection::take_request() {
@@ -110,8 +123,8 @@ void Connection::take_head() {
     check_framing(head);  // first: a request that is refused for this is the last one here
     if (is_spare_ && owner_.has_place()) is_spare_ = false;
     keeps_alive_ = reader_->keeps_alive() && !is_spare_ && !owner_.is_draining();
-    endpoint_ = owner_.admit(head);
-    if (is_spare_ && endpoint_ != Endpoint::health) throw no_place();
+    endpoint_ = &owner_.admit(head);
+    if (is_spare_ && endpoint_->access != Endpoint::Access::monitor) throw no_place();
     if (reader_->is_whole()) return;
     if (expects_continue(head)) send_aside("HTTP/1.1 100 Continue\r\n\r\n");
     state_ = State::body;
@@ -151,10 +164,7 @@ void Connection::refuse(const Problem& problem) {
     HttpReply reply{.status = problem.status, .body = problem.json()};
     if (problem.status == 401) reply.fields.emplace_back("WWW-Authenticate", "Bearer");
     if (problem.status == 503) reply.fields.emplace_back("Retry-After", "1");
-    if (problem.status == 405) {
-        const std::string method(method_of(reader_->head().target));
-        reply.fields.emplace_back("Allow", method == "GET" ? "GET, HEAD" : method);
-    }
+    if (problem.status == 405) reply.fields.emplace_back("Allow", problem.allow);
     exchange_->reply(std::move(reply));
     watch();
 }

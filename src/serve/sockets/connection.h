@@ -61,6 +61,7 @@ class Connection : public Sender, public std::enable_shared_from_this<Connection
     void read();
     void on_read(const Code& error, size_t bytes);
     void go_on();
+    void end_of_input();
     void take_request();
     void take_head();
     void take_body();
@@ -93,8 +94,8 @@ class Connection : public Sender, public std::enable_shared_from_this<Connection
     std::array<char, 16 << 10> piece_;  // the buffer of the read under way
     std::string unread_;                // bytes that came and belong to no request yet
     std::optional<RequestReader> reader_;
-    Endpoint endpoint_ = Endpoint::page;
-    size_t held_ = 0;  // bytes of the body that the owner counts
+    const Endpoint* endpoint_ = nullptr;  // where the request goes, once it has a head
+    size_t held_ = 0;                     // bytes of the body that the owner counts
     double body_began_ = 0;
     std::shared_ptr<SocketExchange> exchange_;
     std::string sending_;

@@ -14,7 +14,7 @@ class Connection;
 class ConnectionOwner {
   public:
     virtual ~ConnectionOwner() = default;
-    virtual Endpoint admit(const HttpHead& head) = 0;  // throws Problem
+    virtual const Endpoint& admit(const HttpHead& head) = 0;  // throws Problem
     virtual void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) = 0;
     virtual void refused(int status) = 0;
     virtual void failed() noexcept = 0;  // counts a connection closed by the server's fault

@@ -91,9 +91,9 @@ class Server::Sockets : public ConnectionOwner {
         service_ = nullptr;
     }
 
-    Endpoint admit(const HttpHead& head) override {
-        const Endpoint endpoint = gate_.admit(head);
-        if (endpoint != Endpoint::health) last_asked_ = steady_seconds();
+    const Endpoint& admit(const HttpHead& head) override {
+        const Endpoint& endpoint = gate_.admit(head);
+        if (endpoint.access != Endpoint::Access::monitor) last_asked_ = steady_seconds();
         return endpoint;
     }
     void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override {
@@ -292,7 +292,7 @@ class Server::Sockets : public ConnectionOwner {
     std::optional<asio::signal_set> signals_;  // while it serves
     asio::steady_timer drain_timer_, accept_timer_, quiet_timer_;
     int acceptor_port_ = 0;
-    Gate gate_;
+    Gate gate_{endpoints()};
     Service* service_ = nullptr;
     std::set<std::shared_ptr<Connection>, Older> connections_;
     uint64_t taken_ = 0;                  // connections that were accepted so far
