@@ -9,6 +9,7 @@
 #include "engine/watched_backend.h"
 #include "io/damage.h"
 #include "measure/compared_model.h"
+#include "model/make/random_weights.h"
 #include "model/make/shapes.h"
 
 namespace aerie::test {

@@ -57,7 +57,7 @@ class HeadLogits {
         return source;
     }
     std::unique_ptr<LevelModel> levels() const {
-        const DraftHead& head = head_of(plan_);
+        const DraftHead& head = *plan_.head->kind;
         const Growth growth = within(parallel_growth(options_.draft), head.most_levels(plan_));
         EXPECT_EQ(growth.shape.levels, form_.heads);
         return head.levels(source_, reach_of(growth));

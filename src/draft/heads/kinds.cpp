@@ -13,8 +13,9 @@ DraftHead hydra_head();
 DraftHead draft_model();
 
 std::span<const DraftHead> draft_heads() {
-    static const std::vector<DraftHead> heads = {eagle_head(), eagle3_head(), medusa_head(),
-                                                 hydra_head(), draft_model()};
+    static const std::vector<DraftHead> heads = {
+        eagle_head(), eagle3_head(), medusa_head(), hydra_head(), draft_model(),
+    };
     return heads;
 }
 
