@@ -8,6 +8,7 @@
 #include "core/hash.h"
 #include "core/quant.h"
 #include "draft/heads/eagle3_files.h"
+#include "draft/heads/kinds.h"
 #include "io/input_file.h"
 #include "model/tensor_rows.h"
 #include "train/head_file.h"
@@ -311,14 +312,15 @@ TrainingSetup Run::new_setup() const {
 // The setup of the head that the training begins with.
 TrainingSetup Run::setup_of_head() const {
     const ModelConfig& target = model_.files().config;
-    const ModelConfig& head = *model_.files().head_config;
-    if (bool(head.eagle3) == options_.is_eagle2 || head.parallel)
-        throw UsageError("--init: the head is not of the kind that --kind names");
+    const HeadConfig& head = *model_.files().head_config;
+    if (head.kind->method.name != (options_.is_eagle2 ? "eagle2" : "eagle3"))
+        throw UsageError("--init: the files are " + head.kind->name +
+                         ", which is not what --kind names");
     TrainingSetup setup;
     setup.plan = options_.plan;
     setup.taps = Taps{target.layers};
-    if (head.eagle3) {
-        const Eagle3Shape& shape = *head.eagle3;
+    if (!options_.is_eagle2) {
+        const Eagle3Shape& shape = eagle3_shape(head);
         if (shape.norms_taps || shape.norms_features || shape.norms_residual || shape.norms_state)
             throw UsageError("--init: the head has norms that aerie does not train yet");
         setup.taps = shape.taps.empty() ? usual_taps(target.layers) : shape.taps;

@@ -22,7 +22,7 @@ namespace aerie::train {
 struct TrainingProgress {
     enum class Stage { answering, learning } stage = Stage::answering;
     int64_t done = 0, all = 0;  // prompts; or steps, `all` 0 if the training has a time instead
-    int64_t tokens = 0;         // of answers; or learnt from
+    int64_t tokens = 0;         // in answers; or learnt from
     double tokens_per_second = 0;
     double seconds_left = 0;  // 0: unknown
     double loss = 0;          // of the newest step
@@ -33,7 +33,8 @@ struct TrainingProgress {
 };
 
 struct TrainingOptions {
-    std::filesystem::path folder;  // of the head; its folder "training" keeps texts and state
+    std::filesystem::path
+        folder;  // where the head lies; its folder "training" keeps texts and state
     bool is_eagle2 = false;
     std::vector<std::filesystem::path> prompts, texts;
     bool goes_on = false;  // from the state in the folder
@@ -54,11 +55,11 @@ struct TrainingReport {
     int steps = 0, best_step = -1;
     int64_t tokens = 0;  // learnt from, repeats included
     size_t texts = 0, held_out = 0;
-    int64_t text_tokens = 0;  // of the texts learnt from, once
+    int64_t text_tokens = 0;  // in the texts learnt from, each counted once
     double seconds = 0;
     bool was_cancelled = false, ended_early = false;
-    Evaluation first, best;                     // before the first step, of the head written
-    std::map<std::string, Evaluation> by_kind;  // of the head written, by the prompts' kinds
+    Evaluation first, best;                     // before the first step; the written head's
+    std::map<std::string, Evaluation> by_kind;  // the written head's, by the prompts' kinds
 };
 
 // Throws Error and UsageError. `model` may have a head, which the training then begins with. NaN
