@@ -1,4 +1,4 @@
-// What a user has to train a head on: prompts that the target is to answer, and conversations or
+// The files that a head is trained on: prompts that the target is to answer, and conversations or
 // plain texts as they are.
 //
 // A file is JSON Lines, an object a line, in any of the forms that training kits use:

@@ -23,7 +23,7 @@ namespace {
 constexpr double kSaveSeconds = 30;         // a kill loses at most so much, and the step that runs
 constexpr int kHeldOutShare = 16;           // one text of so many is held out
 constexpr int64_t kHeldOutTokens = 24'000;  // and no more than these
-constexpr int kEvaluations = 40;            // of a whole training
+constexpr int kEvaluations = 40;            // in a whole training
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {

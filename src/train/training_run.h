@@ -25,7 +25,7 @@ struct TrainingProgress {
     int64_t tokens = 0;         // in answers; or learnt from
     double tokens_per_second = 0;
     double seconds_left = 0;  // 0: unknown
-    double loss = 0;          // of the newest step
+    double loss = 0;          // the newest step's
     // The newest result on texts that were held out; null while there is none. `is_new`: it was
     // made since the last report.
     const Evaluation* evaluation = nullptr;

@@ -176,38 +176,6 @@ TEST_P(InstructionSet, HasTheBitsOfTheOthers) {
     for (DType type : kTypes) expect_same(run(2, type, device), run(2, type), name(type));
 }
 
-// Logits of chosen rows, in any order, equal those of the same rows when all are computed.
-TEST(ChosenRows, HaveTheLogitsThatTheyHaveAmongAll) {
-    const std::vector<int32_t> chosen = {4, 0, 6, 4};
-    for (DType type : {DType::F32, DType::Q8_0}) {
-        Bundled model(bundled_options(type));
-        Backend& be = model.backend();
-        const auto drafting = model.drafting(draft_options("none"));
-        const int vocab = model.target().config().vocab, count = 7;
-        Tensor block, all, some, index;
-        TensorPlan plan;
-        plan.add(block, DType::I32, count, kRowInts);
-        plan.add(all, DType::F32, count, vocab);
-        plan.add(some, DType::F32, int(chosen.size()), vocab);
-        plan.add(index, DType::I32, 1, int(chosen.size()));
-        const Buffer memory = plan.allocate(be);
-        std::vector<Row> rows;
-        for (int i = 0; i < count; ++i) rows.push_back(causal_row(300 + i, i));
-        be.write(block, rows.data());
-        be.write(index, chosen.data());
-        KvPool& kv = drafting.session->kv();
-        drafting.session->sequence().pages().hold(count);
-        model.target().forward({{block}, &kv, {}, {}, all});
-        model.target().forward({{block}, &kv, {}, {}, some, index});
-        Logits want(static_cast<size_t>(vocab)), got(want.size());
-        for (size_t i = 0; i < chosen.size(); ++i) {
-            be.read(all.row_range(chosen[i], 1), want.data());
-            be.read(some.row_range(int(i), 1), got.data());
-            EXPECT_TRUE(same_bits(got, want)) << name(type) << ", row " << chosen[i];
-        }
-    }
-}
-
 INSTANTIATE_TEST_SUITE_P(Machine, InstructionSet,
                          testing::Values("portable", "avx2", "avxvnni", "avx512", "amx"),
                          [](const auto& info) { return std::string(info.param); });

@@ -129,7 +129,7 @@ class ChoiceTest : public DeviceTest {
         std::vector<RowChoice> rules;
         for (const Chooser& chooser : c.rules) {
             rules.emplace_back(chooser.filters, chooser.penalties);
-            rules.back().text = chooser.text;
+            rules.back().sequence = chooser.text;
             rules.back().noise = chooser.text * kNoiseRows;
             rules.back().softness = Softness(chooser.softness);
             d.choice.rules.include(chooser.filters);

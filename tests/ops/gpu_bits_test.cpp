@@ -158,7 +158,7 @@ class OpResults : OpInputs {
         std::vector<RowChoice> rules;
         for (int i = 0; i < (choice.mask ? 40 : 1); ++i) {
             rules.push_back({filters, {0.3f + 0.1f * float(i), 0.7f - 0.1f * float(i), 0.3f}});
-            rules.back().text = i % 3;
+            rules.back().sequence = i % 3;
         }
         choice.rules.block = blocks(rules);
         choice.rules.include(filters);
