@@ -20,7 +20,7 @@ TEST(Kinds, AreToldApartByEveryName) {
         EXPECT_EQ(head_of_method(head.method.name), &head);
         for (const std::string& method : head.also) EXPECT_EQ(draft_method(method).name, method);
     }
-    EXPECT_EQ(default_draft_method(nullptr).name, "auto");
+    EXPECT_EQ(default_draft_method(nullptr).name, "best");
     EXPECT_EQ(head_of_method("grafted"), nullptr);
 }
 
@@ -44,7 +44,7 @@ TEST(Kinds, GiveTheTableTheirMethodsInOrder) {
     for (const DraftNeeds needs : {DraftNeeds::head, DraftNeeds::language_model}) {
         for (const DraftHead& head : draft_heads())
             if (head.needs == needs) want.push_back(head.method.name);
-        want.push_back(needs == DraftNeeds::head ? "grafted" : "auto");
+        want.push_back(needs == DraftNeeds::head ? "grafted" : "best");
     }
     EXPECT_EQ(names, want);
 }
