@@ -19,8 +19,6 @@ std::string shortest(double value) {
 }  // namespace
 
 Json parse_body(std::string_view text) {
-    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
     if (text.empty())
         throw bad_request("the request has no body: send JSON, with a Content-Length or in chunks",
                           "", "invalid_json");
