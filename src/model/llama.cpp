@@ -11,6 +11,26 @@ namespace aerie {
 
 namespace {
 
+std::unique_ptr<Weight> load_lm_head(const WeightLoader& loader, const ModelConfig& config) {
+    return loader.matrix({{config.lm_head_name(), config.vocab}}, config.hidden);
+}
+
+struct Weights {
+    Weights(const WeightLoader& loader, const ModelConfig& config) {
+        embedding = loader.matrix({{"model.embed_tokens.weight", config.vocab}}, config.hidden,
+                                  config.tied_embeddings ? WeightUse::multiply : WeightUse::lookup);
+        for (int i = 0; i < config.layers; ++i)
+            layers.emplace_back(loader, config, "model.layers." + std::to_string(i) + ".", true,
+                                config.experts.in_layer(i));
+        final_norm = loader.vector("model.norm.weight", config.hidden);
+        if (!config.tied_embeddings) lm_head = load_lm_head(loader, config);
+    }
+
+    std::unique_ptr<Weight> embedding, lm_head;  // no lm_head: tied
+    std::vector<DecoderLayer> layers;
+    Vector final_norm;
+};
+
 class Llama final : public Target {
   public:
     Llama(Backend& be, const ModelConfig& config, const Checkpoint& checkpoint,
@@ -18,15 +38,11 @@ class Llama final : public Target {
         : be_(be), checkpoint_(checkpoint) {
         config_ = config;
         refuse_other_biases(config, checkpoint);
-        const WeightLoader loader(be, checkpoint, weights);
-        embedding_ =
-            loader.matrix({{"model.embed_tokens.weight", config.vocab}}, config.hidden,
-                          config.tied_embeddings ? WeightUse::multiply : WeightUse::lookup);
-        for (int i = 0; i < config.layers; ++i)
-            layers_.emplace_back(loader, config, "model.layers." + std::to_string(i) + ".", true,
-                                 config.experts.in_layer(i));
-        final_norm_ = loader.vector("model.norm.weight", config.hidden);
-        if (!config.tied_embeddings) lm_head_ = load_lm_head(loader);
+        Weights loaded(WeightLoader(be, checkpoint, weights), config);
+        embedding_ = std::move(loaded.embedding);
+        lm_head_ = std::move(loaded.lm_head);
+        layers_ = std::move(loaded.layers);
+        final_norm_ = std::move(loaded.final_norm);
         TensorPlan plan;
         scratch_.add_to(plan, config, limits.rows);
         memory_ = plan.allocate(be);
@@ -49,14 +65,11 @@ class Llama final : public Target {
 
     std::unique_ptr<Weight> copy_lm_head(DType as, std::span<const int32_t> rows) const override {
         const WeightLoader loader(be_, checkpoint_, as);
-        if (rows.empty()) return load_lm_head(loader);
+        if (rows.empty()) return load_lm_head(loader, config_);
         return loader.chosen_rows({config_.lm_head_name(), config_.vocab}, rows, config_.hidden);
     }
 
   private:
-    std::unique_ptr<Weight> load_lm_head(const WeightLoader& loader) const {
-        return loader.matrix({{config_.lm_head_name(), config_.vocab}}, config_.hidden);
-    }
     void copy_tap(const TargetPass& pass, int layer, Tensor state) {
         const int columns = config_.hidden;
         for (int t = 0; t < int(pass.taps.size()); ++t)
@@ -80,6 +93,10 @@ class Llama final : public Target {
 };
 
 }  // namespace
+
+void load_llama(const WeightLoader& loader, const ModelConfig& config) {
+    Weights(loader, config);
+}
 
 std::unique_ptr<Target> make_llama(Backend& be, const ModelConfig& config,
                                    const Checkpoint& checkpoint, std::optional<DType> weights,

@@ -28,6 +28,12 @@ int rows_in_file(const ModelConfig& config, Heads heads) {
 
 }  // namespace
 
+int rows_in_file(const ModelConfig& config, const std::string& name) {
+    for (const auto& [ending, heads] : kEndings)
+        if (name.ends_with(ending)) return rows_in_file(config, heads);
+    return 0;
+}
+
 void pad_heads(Checkpoint& tensors, const ModelConfig& config) {
     const int size = config.size_of_head(), padded = config.attention.head_dim;
     if (size == padded) return;

@@ -17,4 +17,7 @@ namespace aerie {
 // second call changes nothing. Throws Error naming a tensor with heads of another size.
 void pad_heads(Checkpoint& tensors, const ModelConfig& config);
 
+// Rows that a tensor has in the files: 0 if heads do not decide it.
+int rows_in_file(const ModelConfig& config, const std::string& name);
+
 }  // namespace aerie

@@ -62,6 +62,8 @@ std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
 // Bytes of activations and tables that make_target allocates besides the weights.
 size_t target_scratch_bytes(const ModelConfig& config, const TargetLimits& limits);
 
+// Asks the loader for every tensor of the architecture, and drops what it gives.
+void load_llama(const WeightLoader& loader, const ModelConfig& config);
 std::unique_ptr<Target> make_llama(Backend& be, const ModelConfig& config,
                                    const Checkpoint& checkpoint, std::optional<DType> weights,
                                    const TargetLimits& limits);

@@ -1,9 +1,8 @@
-// The tensors of a model: their names and shapes, declared once, and the device memory that they
-// take, known before anything is loaded.
+// The tensors of a model: their names and shapes, and the device memory that they take, known
+// before anything is loaded.
 #pragma once
 
-#include <cstdint>
-#include <string>
+#include <functional>
 #include <vector>
 
 #include "io/checkpoint.h"
@@ -12,26 +11,14 @@
 
 namespace aerie {
 
-struct TensorShape {
-    std::string name;
-    std::vector<int64_t> shape;
-    // For an expert's matrix: the tensor that may hold those of all experts, and their number.
-    std::string stack = {};
-    int in_stack = 1;
-    bool is_router = false;
-
-    int64_t elements() const;
-};
+// The tensors that `load` asks its loader for, with the shapes that they have in the files of a
+// model with this configuration. The code that loads a model is the one declaration of its tensors:
+// planning, export and random weights read it here.
+std::vector<TensorShape> tensors_loaded(const ModelConfig& config,
+                                        const std::function<void(const WeightLoader&)>& load);
 
 // The tensors of a target under their published names.
 std::vector<TensorShape> target_tensors(const ModelConfig& config);
-
-// The parts of a decoder layer whose names begin with `prefix`: attention over `input` columns with
-// biases of the whole layer and the norm before the FFN; and an FFN without experts.
-void add_attention(std::vector<TensorShape>& tensors, const ModelConfig& config,
-                   const std::string& prefix, int input);
-void add_ffn(std::vector<TensorShape>& tensors, const ModelConfig& config,
-             const std::string& prefix);
 
 // Throws Error if a target's files have a bias that its configuration does not ask for: without it
 // the model would compute something else.

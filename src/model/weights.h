@@ -38,13 +38,30 @@ inline DType router_type(DType dtype) {
 using WeightTypes = std::map<DType, size_t>;
 std::string to_string(const WeightTypes& types);  // "f16", or "q8_0 (3.1 MiB), q4_0 (12.0 MiB)"
 
-// Uploads the parts of one model. With `as` unset every matrix keeps the type of the file. A tensor
-// with NaN or infinity is damaged: packing would hide it, so it is refused. Throws Error naming
-// file and tensor.
+// A tensor of a model's files.
+struct TensorShape {
+    std::string name;
+    std::vector<int64_t> shape;
+    // For an expert's matrix: the tensor that may hold those of all experts, and their number.
+    std::string stack = {};
+    int in_stack = 1;
+    bool is_router = false;
+
+    int64_t elements() const;
+};
+
+// Uploads the parts of one model. With `as` unset every matrix keeps the type of the file. A
+// tensor with NaN or infinity is damaged: packing would hide it, so it is refused. Throws Error
+// naming file and tensor.
 class WeightLoader {
   public:
     WeightLoader(Backend& be, const Checkpoint& checkpoint, std::optional<DType> as)
-        : be_(be), checkpoint_(checkpoint), as_(as) {}
+        : be_(&be), checkpoint_(&checkpoint), as_(as) {}
+    // Loads nothing: every call adds what it would load to the list, and its result is empty.
+    explicit WeightLoader(std::vector<TensorShape>& list) : list_(&list) {}
+
+    // Whether the files have this tensor. A loader that only lists has every tensor.
+    bool has(const std::string& name) const { return list_ || checkpoint_->find(name); }
 
     struct Part {
         std::string name;
@@ -58,8 +75,9 @@ class WeightLoader {
                                         int cols) const;
     // The weight of a router; it stays float, whatever type the other matrices have.
     std::unique_ptr<Weight> router(const Part& part, int cols) const;
-    // Matrices [rows, cols] of the experts 0 .. count - 1: either one tensor per expert, with its
-    // number between `before` and `after`, or one tensor [count, rows, cols] without a number.
+    // Matrices [rows, cols] of the experts 0 .. count - 1: either one tensor per expert, with
+    // its number between `before` and `after`, or one tensor [count, rows, cols] without a
+    // number.
     struct Stack {
         std::string before, after;
         int rows;
@@ -82,9 +100,10 @@ class WeightLoader {
     void add_experts(PendingWeight& pending, const Stack& stack, int count, int cols) const;
     std::unique_ptr<Weight> upload(const PendingWeight& pending, WeightUse use) const;
 
-    Backend& be_;
-    const Checkpoint& checkpoint_;
+    Backend* be_ = nullptr;
+    const Checkpoint* checkpoint_ = nullptr;
     std::optional<DType> as_;
+    std::vector<TensorShape>* list_ = nullptr;
 };
 
 // A device copy of host floats [rows, cols].

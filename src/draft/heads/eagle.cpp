@@ -22,12 +22,8 @@ HeadConfig config_of(const ModelSource& source) {
 }
 
 std::vector<TensorShape> tensors_of(const HeadConfig& config) {
-    std::vector<TensorShape> tensors = {{"embed_tokens.weight", {config.vocab, config.hidden}},
-                                        {"fc.weight", {config.hidden, 2 * config.hidden}},
-                                        {"fc.bias", {config.hidden}}};
-    add_attention(tensors, config, "layers.0.", config.hidden);
-    add_ffn(tensors, config, "layers.0.");
-    return tensors;
+    return tensors_loaded(config,
+                          [&](const WeightLoader& loader) { EagleWeights(loader, config); });
 }
 
 std::vector<NamedTensor> random_tensors(const HeadConfig& head, DType type) {
@@ -117,17 +113,27 @@ void EagleScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows)
     plan.add(head_input, DType::F32, rows, config.hidden);
 }
 
-EagleWeights::EagleWeights(const DraftSource& source) {
-    const HeadConfig& config = *source.plan.head;
-    const Checkpoint& tensors = source.plan.source->tensors;
-    refuse_unknown_tensors(config, tensors);
-    const WeightLoader loader(source.backend, tensors, source.plan.weights);
-    if (tensors.find("embed_tokens.weight"))
+EagleWeights::EagleWeights(const WeightLoader& loader, const HeadConfig& config) {
+    if (loader.has("embed_tokens.weight"))
         embedding = loader.matrix({{"embed_tokens.weight", config.vocab}}, config.hidden,
                                   WeightUse::lookup);
     fc = loader.matrix({{"fc.weight", config.hidden}}, 2 * config.hidden);
-    if (tensors.find("fc.bias")) fc_bias = loader.vector("fc.bias", config.hidden);
+    if (loader.has("fc.bias")) fc_bias = loader.vector("fc.bias", config.hidden);
     layer = std::make_unique<DecoderLayer>(loader, config, "layers.0.", false);
+}
+
+namespace {
+
+WeightLoader checked_loader(const DraftSource& source) {
+    refuse_unknown_tensors(*source.plan.head, source.plan.source->tensors);
+    return {source.backend, source.plan.source->tensors, source.plan.weights};
+}
+
+}  // namespace
+
+EagleWeights::EagleWeights(const DraftSource& source)
+    : EagleWeights(checked_loader(source), *source.plan.head) {
+    const Checkpoint& tensors = source.plan.source->tensors;
     const DType type = lm_head_type(tensors, source.plan.weights);
     const std::span<const int32_t> ids = source.plan.head_ids;
     if (!ids.empty() || !source.target.lm_head().is_stored_as(type))

@@ -12,6 +12,8 @@ HeadConfig eagle_shape(const ModelConfig& target);
 
 // A head's weights on a device, shared by all drafters that use the head.
 struct EagleWeights final : DraftWeights {
+    // The tensors of the files alone.
+    EagleWeights(const WeightLoader& loader, const HeadConfig& config);
     // Throws Error if the head does not fit the target.
     explicit EagleWeights(const DraftSource& source);
 

@@ -15,6 +15,8 @@ namespace {
 const std::string kLayer = "midlayer.";
 
 struct Weights final : DraftWeights {
+    // The tensors of the files alone.
+    Weights(const WeightLoader& loader, const HeadConfig& head);
     explicit Weights(const DraftSource& source);
 
     std::unique_ptr<Weight> embedding;  // [vocab, hidden]; absent: the target's serves
@@ -28,14 +30,9 @@ struct Weights final : DraftWeights {
     TargetIds target_ids;
 };
 
-Weights::Weights(const DraftSource& source) {
-    const HeadConfig& head = *source.plan.head;
+Weights::Weights(const WeightLoader& loader, const HeadConfig& head) {
     const Eagle3Shape& shape = eagle3_shape(head);
-    const Checkpoint& tensors = source.plan.source->tensors;
-    refuse_other_tensors(head, tensors);
-    target_ids = TargetIds(source.backend, read_target_ids(head, tensors));
-    const WeightLoader loader(source.backend, tensors, source.plan.weights);
-    if (tensors.find("embed_tokens.weight"))
+    if (loader.has("embed_tokens.weight"))
         embedding =
             loader.matrix({{"embed_tokens.weight", head.vocab}}, head.hidden, WeightUse::lookup);
     fc = loader.matrix({{"fc.weight", head.hidden}}, eagle3_features(head));
@@ -50,10 +47,22 @@ Weights::Weights(const DraftSource& source) {
             loader.vector("fc_norm." + std::to_string(i) + ".weight", shape.target_hidden));
     if (shape.norms_features)
         features_norm = loader.vector("input_norm.weight", eagle3_features(head));
-    const DType type = lm_head_type(tensors, source.plan.weights);
-    if (has_lm_head(tensors))
+    if (loader.has("lm_head.weight"))
         lm_head = loader.matrix({{"lm_head.weight", shape.vocab}}, head.hidden);
-    else if (!source.target.lm_head().is_stored_as(type))
+}
+
+WeightLoader checked_loader(const DraftSource& source) {
+    refuse_other_tensors(*source.plan.head, source.plan.source->tensors);
+    // A wrong draft vocabulary is named as such, and not by the matrix that it does not fit.
+    read_target_ids(*source.plan.head, source.plan.source->tensors);
+    return {source.backend, source.plan.source->tensors, source.plan.weights};
+}
+
+Weights::Weights(const DraftSource& source) : Weights(checked_loader(source), *source.plan.head) {
+    const Checkpoint& tensors = source.plan.source->tensors;
+    target_ids = TargetIds(source.backend, read_target_ids(*source.plan.head, tensors));
+    const DType type = lm_head_type(tensors, source.plan.weights);
+    if (!lm_head && !source.target.lm_head().is_stored_as(type))
         lm_head = source.target.copy_lm_head(type);
 }
 
@@ -224,6 +233,10 @@ std::string info(const HeadConfig& head) {
 }
 
 }  // namespace
+
+std::vector<TensorShape> eagle3_tensors(const HeadConfig& head) {
+    return tensors_loaded(head, [&](const WeightLoader& loader) { Weights(loader, head); });
+}
 
 DraftHead eagle3_head() {
     return {.name = "an EAGLE-3 head",

@@ -57,24 +57,6 @@ int eagle3_features(const HeadConfig& head) {
     return eagle3_shape(head).tap_count() * eagle3_shape(head).target_hidden;
 }
 
-std::vector<TensorShape> eagle3_tensors(const HeadConfig& head) {
-    const Eagle3Shape& shape = eagle3_shape(head);
-    const std::string layer = "midlayer.";
-    const int64_t features = int64_t(shape.tap_count()) * shape.target_hidden;
-    std::vector<TensorShape> tensors = {{"embed_tokens.weight", {head.vocab, head.hidden}},
-                                        {"fc.weight", {head.hidden, features}},
-                                        {"lm_head.weight", {shape.vocab, head.hidden}}};
-    add_attention(tensors, head, layer, 2 * head.hidden);
-    add_ffn(tensors, head, layer);
-    for (const char* norm : {"input_layernorm", "hidden_norm"})
-        tensors.push_back({layer + norm + ".weight", {head.hidden}});
-    if (shape.norms_features) tensors.push_back({"input_norm.weight", {features}});
-    tensors.push_back({"norm.weight", {head.hidden}});
-    for (int i = 0; shape.norms_taps && i < shape.tap_count(); ++i)
-        tensors.push_back({"fc_norm." + std::to_string(i) + ".weight", {shape.target_hidden}});
-    return tensors;
-}
-
 bool has_lm_head(const Checkpoint& tensors) {
     return tensors.find("lm_head.weight") != nullptr;
 }

@@ -41,9 +41,8 @@ const TreePaths& published_tree() {
     return tree;
 }
 
-Vector bias_of(const WeightLoader& loader, const Checkpoint& tensors, const std::string& name,
-               int size) {
-    return tensors.find(name) ? loader.vector(name, size) : Vector{};
+Vector bias_of(const WeightLoader& loader, const std::string& name, int size) {
+    return loader.has(name) ? loader.vector(name, size) : Vector{};
 }
 
 DType type_of(const DraftPlan& plan) {
@@ -54,36 +53,6 @@ DType type_of(const DraftPlan& plan) {
 
 bool shares_lm_head(const DraftPlan& plan) {
     return parallel_heads(*plan.head).heads[0].lm_head.empty();
-}
-
-// All tensors that are loaded, with their shapes.
-std::vector<TensorShape> tensors_of(const HeadConfig& config) {
-    const ParallelHeads& heads = parallel_heads(config);
-    const int hidden = config.hidden;
-    std::vector<TensorShape> all;
-    const auto add = [&](const std::string& name, int rows, int columns) {
-        all.push_back({name + "weight", {rows, columns}});
-        all.push_back({name + "bias", {rows}});
-    };
-    for (int i = 0; i < int(heads.heads.size()); ++i) {
-        int inputs = inputs_of(heads, i);
-        for (const std::string& block : heads.heads[size_t(i)].blocks) {
-            add(block + "linear.", hidden, inputs * hidden);
-            if (inputs > 1) add(block + "res_connection.", hidden, inputs * hidden);
-            inputs = 1;
-        }
-        if (const std::string& lm_head = heads.heads[size_t(i)].lm_head; !lm_head.empty())
-            add(lm_head, config.vocab, hidden);
-    }
-    if (heads.has_prefix) {
-        ModelConfig layer = config;
-        layer.tied_embeddings = true;
-        for (const TensorShape& tensor : target_tensors(layer))
-            if (const std::string begin = "model.layers.0."; tensor.name.starts_with(begin))
-                all.push_back({kPrefixLayer + tensor.name.substr(begin.size()), tensor.shape});
-        all.push_back({kPrefixNorm, {hidden}});
-    }
-    return all;
 }
 
 }  // namespace
@@ -130,11 +99,8 @@ int most_inputs(const ParallelHeads& heads) {
     return inputs_of(heads, int(heads.heads.size()) - 1);
 }
 
-ParallelWeights::ParallelWeights(const DraftSource& source) {
-    const HeadConfig& config = *source.plan.head;
+ParallelWeights::ParallelWeights(const WeightLoader& loader, const HeadConfig& config) {
     const ParallelHeads& all = parallel_heads(config);
-    const Checkpoint& tensors = source.plan.source->tensors;
-    const WeightLoader loader(source.backend, tensors, source.plan.weights);
     for (int i = 0; i < int(all.heads.size()); ++i) {
         const ParallelHeads::Head& names = all.heads[size_t(i)];
         Head head;
@@ -143,15 +109,20 @@ ParallelWeights::ParallelWeights(const DraftSource& source) {
                                      head.blocks.empty() ? inputs_of(all, i) : 1);
         if (!names.lm_head.empty()) {
             head.lm_head = loader.matrix({{names.lm_head + "weight", config.vocab}}, config.hidden);
-            head.lm_head_bias = bias_of(loader, tensors, names.lm_head + "bias", config.vocab);
+            head.lm_head_bias = bias_of(loader, names.lm_head + "bias", config.vocab);
         }
         heads.push_back(std::move(head));
     }
-    if (shares_lm_head(source.plan) && !source.target.lm_head().is_stored_as(type_of(source.plan)))
-        shared_lm_head = source.target.copy_lm_head(type_of(source.plan));
     if (!all.has_prefix) return;
     prefix = std::make_unique<DecoderLayer>(loader, config, kPrefixLayer, true);
     prefix_norm = loader.vector(kPrefixNorm, config.hidden);
+}
+
+ParallelWeights::ParallelWeights(const DraftSource& source)
+    : ParallelWeights({source.backend, source.plan.source->tensors, source.plan.weights},
+                      *source.plan.head) {
+    if (shares_lm_head(source.plan) && !source.target.lm_head().is_stored_as(type_of(source.plan)))
+        shared_lm_head = source.target.copy_lm_head(type_of(source.plan));
 }
 
 void ParallelWeights::logits(Backend& be, const Target& target, const ResScratch& scratch, int i,
@@ -190,6 +161,15 @@ Limits parallel_limits(const DraftPlan& plan, const TreeDrafterLimits& reach) {
         std::max(limits.widest, most_inputs(parallel_heads(*plan.head)) * plan.head->hidden);
     return limits;
 }
+
+namespace {
+
+std::vector<TensorShape> tensors_of(const HeadConfig& config) {
+    return tensors_loaded(config,
+                          [&](const WeightLoader& loader) { ParallelWeights(loader, config); });
+}
+
+}  // namespace
 
 DraftBytes parallel_weight_bytes(const DraftPlan& plan) {
     const Checkpoint& tensors = plan.source->tensors;

@@ -40,6 +40,8 @@ class ResBlock {
 
 // The heads of a checkpoint; head i reads inputs_of(heads, i) inputs.
 struct ParallelWeights final : DraftWeights {
+    // The tensors of the files alone.
+    ParallelWeights(const WeightLoader& loader, const HeadConfig& config);
     explicit ParallelWeights(const DraftSource& source);
 
     // Writes F32 [M, vocab], the logits of head i over x [M, inputs * hidden].
