@@ -39,6 +39,9 @@ struct TargetOutputs {
 std::vector<int> counted_rows(const TrainingTexts& texts, const std::vector<bool>& can_be_said,
                               int depth);
 
+// Whether a loss also adds its gradient to those of the head's parameters.
+enum class Gradient { no, yes };
+
 // The result of a step at one depth, over the rows that count.
 struct DepthLoss {
     double sum = 0;  // cross-entropy

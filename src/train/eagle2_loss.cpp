@@ -27,7 +27,7 @@ Eagle2Loss::Eagle2Loss(TrainingDevice& device, TrainedHead& head, Matrix embeddi
     dhidden_ = device.allocate(max_rows, hidden);
 }
 
-double Eagle2Loss::run(const TrainingTexts& texts, const TargetOutputs& target) {
+double Eagle2Loss::run(const TrainingTexts& texts, const TargetOutputs& target, Gradient gradient) {
     const int rows = texts.rows(), hidden = head_.shape().hidden;
     const auto of = [&](const Matrix& m) { return m.row_range(0, rows); };
     LayerPass passes[] = {pass_.first_rows(rows)};
@@ -58,15 +58,17 @@ double Eagle2Loss::run(const TrainingTexts& texts, const TargetOutputs& target) 
         classification_.sum += part.loss;
         classification_.rows += part.rows;
         classification_.hits += part.hits;
-        device_.multiply(Product::a_b, dclass_.row_range(first, some), logits, lm_head_, false);
+        if (gradient == Gradient::yes)
+            device_.multiply(Product::a_b, dclass_.row_range(first, some), logits, lm_head_, false);
     }
+    const double loss = regression_ + kClassWeight * classification_.sum / count;
+    if (gradient == Gradient::no) return loss;
     device_.add(of(dout_), of(dclass_));
-
     layer_.backward(passes, 0, texts, of(dout_), of(dx_), of(dhidden_));
     device_.add(of(dhidden_), of(dx_));
     device_.sum_rows(head_.fc_bias.gradient, of(dhidden_));
     device_.multiply(Product::at_b, head_.fc.gradient, of(dhidden_), pairs, true);
-    return regression_ + kClassWeight * classification_.sum / count;
+    return loss;
 }
 
 }  // namespace aerie::train

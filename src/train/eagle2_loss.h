@@ -19,7 +19,8 @@ class Eagle2Loss {
                int max_rows);
 
     // target.features holds the noise already, target.goals does not.
-    double run(const TrainingTexts& texts, const TargetOutputs& target);
+    double run(const TrainingTexts& texts, const TargetOutputs& target,
+               Gradient gradient = Gradient::yes);
 
     double regression() const { return regression_; }  // mean over the rows that count
     const DepthLoss& classification() const { return classification_; }

@@ -31,13 +31,14 @@ Eagle3Loss::Eagle3Loss(TrainingDevice& device, TrainedHead& head, Matrix embeddi
     logits_ = device.allocate(std::min(kLogitRows, max_rows), head.shape().draft_vocab);
 }
 
-double Eagle3Loss::run(const TrainingTexts& texts, const TargetOutputs& target) {
+double Eagle3Loss::run(const TrainingTexts& texts, const TargetOutputs& target, Gradient gradient) {
     const int rows = texts.rows();
     for (int s = 0; s < test_.depths; ++s) {
         forward(texts, target, s, rows);
-        judge(texts, target, s, rows);
+        judge(texts, target, s, rows, gradient);
     }
-    for (int s = test_.depths; s-- > 0;) backward(texts, target, s, rows);
+    for (int s = gradient == Gradient::yes ? test_.depths : 0; s-- > 0;)
+        backward(texts, target, s, rows);
     double loss = 0;
     for (int s = 0; s < test_.depths; ++s)
         loss += std::pow(test_.weight, s) * depths_[size_t(s)].sum / texts.all_tokens();
@@ -66,8 +67,8 @@ void Eagle3Loss::forward(const TrainingTexts& texts, const TargetOutputs& target
     layer_.forward(passes, size_t(depth), texts);
 }
 
-void Eagle3Loss::judge(const TrainingTexts& texts, const TargetOutputs& target, int depth,
-                       int rows) {
+void Eagle3Loss::judge(const TrainingTexts& texts, const TargetOutputs& target, int depth, int rows,
+                       Gradient gradient) {
     const LayerPass pass = passes_[size_t(depth)].first_rows(rows);
     Depth& own = scratch_[size_t(depth)];
     const auto of = [&](const Matrix& m) { return m.row_range(0, rows); };
@@ -86,10 +87,12 @@ void Eagle3Loss::judge(const TrainingTexts& texts, const TargetOutputs& target, 
         found.sum += part.loss;
         found.rows += part.rows;
         found.hits += part.hits;
+        if (gradient == Gradient::no) continue;
         device_.multiply(Product::at_b, head_.lm_head.gradient, logits, x, true);
         device_.multiply(Product::a_b, dnormed_.row_range(first, count), logits,
                          head_.lm_head.value, false);
     }
+    if (gradient == Gradient::no) return;
     device_.fill(of(own.dout), 0);
     device_.rms_norm_back(of(own.dout), head_.norm.gradient, of(dnormed_), of(own.inverse),
                           pass.out, head_.norm.value);

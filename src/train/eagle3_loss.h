@@ -20,9 +20,10 @@ class Eagle3Loss {
     Eagle3Loss(TrainingDevice& device, TrainedHead& head, Matrix embedding,
                const TrainingTimeTest& test, int max_rows);
 
-    // Adds the gradient of the loss to the head's gradients, and returns the loss: the sum over
-    // depths of weight^s times the depth's sum divided by the number of all tokens.
-    double run(const TrainingTexts& texts, const TargetOutputs& target);
+    // Returns the loss: the sum over depths of weight^s times the depth's sum divided by the number
+    // of all tokens.
+    double run(const TrainingTexts& texts, const TargetOutputs& target,
+               Gradient gradient = Gradient::yes);
     std::span<const DepthLoss> depths() const { return depths_; }
 
   private:
@@ -34,8 +35,9 @@ class Eagle3Loss {
     };
     void forward(const TrainingTexts& texts, const TargetOutputs& target, int depth, int rows);
     void backward(const TrainingTexts& texts, const TargetOutputs& target, int depth, int rows);
-    // Depth s's loss, and its gradient at the layer's output in dout.
-    void judge(const TrainingTexts& texts, const TargetOutputs& target, int depth, int rows);
+    // Depth s's loss, and with a gradient that at the layer's output in dout.
+    void judge(const TrainingTexts& texts, const TargetOutputs& target, int depth, int rows,
+               Gradient gradient);
 
     TrainingDevice& device_;
     TrainedHead& head_;

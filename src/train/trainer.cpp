@@ -88,10 +88,10 @@ TrainingTexts Trainer::chosen(const TrainingTexts& texts, int step) const {
     return found;
 }
 
-double Trainer::run(const TrainingTexts& texts, bool is_training) {
+double Trainer::run(const TrainingTexts& texts, Gradient gradient) {
     TargetOutputs outputs = reader_.read(texts, vocabulary_);
-    if (eagle3_) return eagle3_->run(texts, outputs);
-    if (is_training && plan_.noise > 0) {
+    if (eagle3_) return eagle3_->run(texts, outputs, gradient);
+    if (gradient == Gradient::yes && plan_.noise > 0) {
         std::mt19937_64 rng(plan_.seed * 7'919 + uint64_t(head_.steps()));
         std::vector<float> noise(outputs.features.size());
         for (float& n : noise) n = float(plan_.noise * (2 * unit(rng) - 1));
@@ -99,14 +99,14 @@ double Trainer::run(const TrainingTexts& texts, bool is_training) {
         device_.write(added, std::span<const float>(noise));
         device_.add(outputs.features, added);
     }
-    return eagle2_->run(texts, outputs);
+    return eagle2_->run(texts, outputs, gradient);
 }
 
 double Trainer::step(const TrainingTexts& texts, double way) {
     const int number = head_.steps();
     const TrainingTexts batch = chosen(texts, number);
     head_.clear_gradients();
-    const double loss = run(batch, true);
+    const double loss = run(batch, Gradient::yes);
     if (!std::isfinite(loss))
         throw Error("the loss became " + std::to_string(loss) + ": try a smaller --lr");
     head_.update({.rate = rate(way)}, plan_.clip_norm);
@@ -126,7 +126,7 @@ Evaluation Trainer::evaluate(const TrainingTexts& texts) {
             batch.mask.push_back(texts.mask[first]);
             taken += int(texts.tokens[first].size());
         }
-        found.loss += run(batch, false);
+        found.loss += run(batch, Gradient::no);
         ++batches;
         const std::span<const DepthLoss> depths =
             eagle3_ ? eagle3_->depths() : std::span(&eagle2_->classification(), 1);

@@ -51,7 +51,7 @@ class Trainer {
   private:
     // The texts of a step, in an order that is new in every pass over them.
     TrainingTexts chosen(const TrainingTexts& texts, int step) const;
-    double run(const TrainingTexts& texts, bool is_training);
+    double run(const TrainingTexts& texts, Gradient gradient);
 
     TrainingDevice& device_;
     TrainedHead& head_;
