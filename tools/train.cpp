@@ -1,6 +1,12 @@
 // `aerie train`: a draft head for a model, on the machine that runs it.
-#include <cmath>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "backend/training.h"
 #include "commands.h"
@@ -16,6 +22,35 @@ namespace {
 
 using train::Evaluation;
 using train::TrainingProgress;
+
+// Keeps other programs from training into the same folder.
+class FolderLock {
+  public:
+    // Makes the folder. Throws Error, UsageError.
+    explicit FolderLock(const std::filesystem::path& head) {
+        const std::filesystem::path folder = train::training_folder(head);
+        std::error_code error;
+        std::filesystem::create_directories(folder, error);
+        if (error) throw Error(folder.string() + ": " + error.message());
+        file_ = ::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (file_ < 0) throw Error(folder.string() + ": " + std::strerror(errno));
+        if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+        ::close(file_);
+        throw UsageError("another program trains into " + head.string());
+    }
+    ~FolderLock() { ::close(file_); }
+    FolderLock(const FolderLock&) = delete;
+    FolderLock& operator=(const FolderLock&) = delete;
+
+  private:
+    int file_ = -1;
+};
+
+// The last part of a path as the user wrote it: "head" for "heads/head/" and for ".".
+std::string name_of(const std::filesystem::path& path) {
+    const std::filesystem::path whole = std::filesystem::weakly_canonical(path);
+    return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
 
 std::string format(const char* pattern, double value) {
     char text[64];
@@ -75,6 +110,7 @@ train::TrainingOptions training_options(const TrainOptions& options) {
 }
 
 void check_together(const TrainOptions& options) {
+    if (options.folder.empty()) throw UsageError("-o: the head needs a folder");
     if (options.prompts.empty() && options.texts.empty() && !options.goes_on)
         throw UsageError("nothing to learn from: give --prompts FILE or --texts FILE");
     if (options.steps > 0 && options.hours)
@@ -90,12 +126,15 @@ void check_together(const TrainOptions& options) {
 
 int run_train(const TrainOptions& options) {
     check_together(options);
+    train::check_folder(options.folder, options.goes_on);
     ModelOptions model = options.model;
-    model.draft = kNoDrafts;
-    model.context = options.max_text + options.max_answer;
+    model.head = options.init;
+    model.draft = options.init ? (options.is_eagle2 ? "eagle2" : "eagle3") : kNoDrafts;
     LoadOptions load_options = locate(model);
-    if (options.init) load_options.head = locate_model(options.init);
     load_options.sequences = options.parallel;
+    load_options.context = std::min(options.max_text + options.max_answer,
+                                    target_config(open_model(load_options.model)).context);
+    const FolderLock lock(options.folder);
     ProgressLine progress(options.quiet);
     load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     const std::unique_ptr<TrainingDevice> device = open_training_device(load_options.threads);
@@ -119,12 +158,15 @@ int run_train(const TrainOptions& options) {
     const train::TrainingReport report = train::train_head(loaded, tokenizer, *device, training);
     progress.clear();
     if (report.was_cancelled) {
-        tell("stopped; --resume goes on from here\n");
+        tell("aerie: stopped; with --resume the same command goes on from here\n");
         return interrupted();
     }
-    const std::string head = std::filesystem::path(options.folder).filename().string(),
-                      target = loaded.files().target.path.stem().string();
+    const std::string head = name_of(options.folder);
+    std::string target = name_of(loaded.files().target.path);
+    if (target.ends_with(".gguf")) target.resize(target.size() - 5);
     write_text(training.folder / "README.md", train::model_card(head, target, training, report));
+    if (report.best_step == 0)
+        print_note("no step made the head better than its beginning: train longer");
     print(options.folder + ": step " + std::to_string(report.best_step) + " of " +
           std::to_string(report.steps) + (report.ended_early ? " (no better head since)" : "") +
           ", held-out " + shown(report.best) + "\n");

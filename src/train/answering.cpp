@@ -21,7 +21,7 @@ struct Place {
 }  // namespace
 
 void answer_prompts(Model& model, const AnsweringPlan& plan,
-                    const std::function<bool(std::vector<int>& prompt)>& next,
+                    const std::function<bool(Prompt& prompt)>& next,
                     const std::function<void(const AnsweredPrompt&)>& on_answer) {
     BatchLimits limits = model.limits();
     limits.sequences_in_pass = limits.open_sequences = plan.together;
@@ -51,13 +51,14 @@ void answer_prompts(Model& model, const AnsweringPlan& plan,
         on_answer(place.answered);
     };
     const auto begin = [&](Place& place) {
-        std::vector<int> prompt;
+        Prompt prompt;
         while (next(prompt)) {
-            place.answered = {prompts++, {}, prompt.size()};
-            if (prompt.empty() || int(prompt.size()) + 1 >= limits.context) continue;
+            const int size = int(prompt.tokens.size());
+            place.answered = {prompts++, {}, size_t(size)};
+            if (size == 0 || size + 1 >= limits.context) continue;
             AnswerOptions answer(plan.sampling);
-            answer.sampling.seed += place.answered.prompt;
-            place.sequence.begin(prompt, answer);
+            answer.sampling.seed += prompt.seed;
+            place.sequence.begin(prompt.tokens, answer);
             batch.prefill(place.sequence);
             place.is_running = true;
             if (!is_end(place)) return;

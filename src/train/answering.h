@@ -10,6 +10,11 @@
 
 namespace aerie::train {
 
+struct Prompt {
+    std::vector<int> tokens;
+    uint64_t seed = 0;  // added to that of the plan
+};
+
 struct AnsweredPrompt {
     size_t prompt = 0;        // its number
     std::vector<int> tokens;  // the prompt's and the answer's
@@ -19,7 +24,7 @@ struct AnsweredPrompt {
 struct AnsweringPlan {
     int together = 16;     // prompts in a pass
     int max_tokens = 512;  // most tokens of an answer
-    Sampling sampling;     // each prompt has the seed sampling.seed + its number
+    Sampling sampling;     // each prompt adds its own seed
     std::vector<int> eos_ids;
     std::function<bool()> cancelled;  // asked once a pass; may be empty
 };
@@ -28,7 +33,7 @@ struct AnsweringPlan {
 // as soon as it has ended; an answer may make `next` supply more. Returns when `next` has returned
 // false and every answer has ended. A prompt without room for an answer is skipped. Throws Error.
 void answer_prompts(Model& model, const AnsweringPlan& plan,
-                    const std::function<bool(std::vector<int>& prompt)>& next,
+                    const std::function<bool(Prompt& prompt)>& next,
                     const std::function<void(const AnsweredPrompt&)>& on_answer);
 
 }  // namespace aerie::train

@@ -5,6 +5,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/pending_file.h"
+#include "core/quant.h"
 #include "draft/heads/kinds.h"
 #include "io/json.h"
 #include "io/model_source.h"
@@ -117,16 +118,11 @@ void read_head(const fs::path& folder, TrainingDevice& device, TrainedHead& head
         if (parameter.value.rows > 1) shape.insert(shape.begin(), parameter.value.rows);
         const NamedTensor& tensor = source.tensors.get(parameter.name, shape);
         const auto bytes = source.tensors.read(tensor);
+        if (!is_float(tensor.dtype))
+            throw Error(source.tensors.describe(tensor) + " is " + name(tensor.dtype) +
+                        "; a head that is trained must be f32, f16 or bf16");
         std::vector<float> values(parameter.value.size());
-        for (size_t i = 0; i < values.size(); ++i) {
-            uint16_t half = 0;
-            if (tensor.dtype == DType::F32) {
-                std::memcpy(&values[i], bytes.get() + i * 4, 4);
-                continue;
-            }
-            std::memcpy(&half, bytes.get() + i * 2, 2);
-            values[i] = tensor.dtype == DType::F16 ? f16_to_f32(half) : bf16_to_f32(half);
-        }
+        unpack(values.data(), bytes.get(), tensor.dtype, values.size());
         device.write(parameter.value, std::span<const float>(values));
     }
 }

@@ -19,8 +19,15 @@ std::string names_of(const std::vector<std::filesystem::path>& files) {
     return names;
 }
 
+// A name that does not end the cell of a table.
+std::string in_cell(std::string name) {
+    for (char& c : name)
+        if (c == '|' || c == '\n' || c == '\r') c = ' ';
+    return name;
+}
+
 std::string agreement_row(const std::string& name, const Evaluation& evaluation) {
-    std::string row = "| " + name + " | " + format("%.2f", evaluation.expected_tau());
+    std::string row = "| " + in_cell(name) + " | " + format("%.2f", evaluation.expected_tau());
     for (const double share : evaluation.agreement) row += " | " + format("%.0f %%", 100 * share);
     return row + " |\n";
 }
@@ -34,10 +41,12 @@ std::string model_card(const std::string& head, const std::string& model,
         "# " + head + "\n\nAn " + kind + " draft head for " + model +
         ", trained by `aerie train`. It changes the speed of the model and not one token "
         "of its text:\n\n    aerie generate -m " +
-        model + " --head " + head + " --chat -p \"Why is the sky blue?\"\n\n";
+        model + " --head \"" + head + "\" --chat -p \"Why is the sky blue?\"\n\n";
     card += "## Training\n\n";
     if (!options.prompts.empty())
         card += "- Prompts of " + names_of(options.prompts) + ", answered by the model itself.\n";
+    if (options.prompts.empty() && options.texts.empty())
+        card += "- The texts that were gathered when the training began.\n";
     if (!options.texts.empty())
         card += "- Texts of " + names_of(options.texts) + ", as they are.\n";
     card += "- " + std::to_string(report.texts) + " texts of " +
@@ -54,7 +63,7 @@ std::string model_card(const std::string& head, const std::string& model,
         card += " depth " + std::to_string(d + 1) + " |";
     card += "\n|---|---|";
     for (size_t d = 0; d < report.best.agreement.size(); ++d) card += "---|";
-    card += "\n" + agreement_row("all", report.best);
+    card += "\n" + agreement_row("**all**", report.best);
     for (const auto& [name, evaluation] : report.by_kind) card += agreement_row(name, evaluation);
     card +=
         "\n## Limits\n\nThe head drafts for this model alone. For other fine-tunes, languages and "

@@ -1,6 +1,10 @@
 #include "train/prompt_file.h"
 
+#include <algorithm>
+#include <cstdio>
+
 #include "core/error.h"
+#include "core/hash.h"
 #include "io/input_file.h"
 
 namespace aerie::train {
@@ -55,8 +59,13 @@ TrainingLine parse_line(const std::string& text, const std::string& place) {
     const Json json = Json::parse(text, place);
     if (!json.object()) throw Error(place + ": not an object");
     TrainingLine line;
-    if (const Json* id = json.find("id"); id && id->string()) line.id = *id->string();
-    if (const Json* kind = json.find("kind"); kind && kind->string()) line.kind = *kind->string();
+    const auto label = [&](const char* key, std::string& to) {
+        const Json* value = json.find(key);
+        if (value && !value->is_null()) to = value->string() ? *value->string() : value->dump();
+    };
+    label("id", line.id);
+    label("kind", line.kind);
+    line.place = place;
     if (const Json* turns = json.find("turns")) {
         for (const Json& turn : list_of(*turns, "turns", place)) {
             if (!turn.string()) throw Error(place + ": \"turns\" must be strings");
@@ -92,6 +101,13 @@ void for_each_line(std::string_view text, const Use& use) {
     }
 }
 
+// Eight digits that tell texts apart.
+std::string digest(std::string_view text) {
+    char digits[9];
+    std::snprintf(digits, sizeof(digits), "%08x", unsigned(fnv1a(text) >> 32 ^ fnv1a(text)));
+    return digits;
+}
+
 std::vector<TrainingLine> documents_of(std::string_view text, const std::string& name) {
     std::vector<TrainingLine> documents(1);
     for_each_line(text, [&](std::string_view line, int) {
@@ -101,25 +117,37 @@ std::vector<TrainingLine> documents_of(std::string_view text, const std::string&
             documents.back().text.append(line).push_back('\n');
     });
     std::erase_if(documents, [](const TrainingLine& document) { return document.text.empty(); });
-    for (size_t i = 0; i < documents.size(); ++i)
-        documents[i].id = name + ":" + std::to_string(i + 1);
+    for (size_t i = 0; i < documents.size(); ++i) {
+        documents[i].place = name + ": document " + std::to_string(i + 1);
+        documents[i].id = name + ":" + std::to_string(i + 1) + "@" + digest(documents[i].text);
+    }
     return documents;
 }
 
 }  // namespace
 
+bool TrainingLine::asks() const {
+    return std::any_of(messages.begin(), messages.end(), [](const Json& message) {
+        return *message.find("role")->string() == "user";
+    });
+}
+
 std::vector<TrainingLine> read_training_file(const fs::path& path) {
     const std::string text = read_text(path, kMaxBytes), name = path.filename().string();
-    if (path.extension() == ".txt") return documents_of(text, name);
     std::vector<TrainingLine> lines;
-    for_each_line(text, [&](std::string_view line, int number) {
-        if (line.find_first_not_of(" \t") == std::string_view::npos) return;
-        const std::string place = path.string() + ": line " + std::to_string(number);
-        if (line.front() == '[')
-            throw Error(place + ": this is a JSON list; the file must have one object a line");
-        lines.push_back(parse_line(std::string(line), place));
-        if (lines.back().id.empty()) lines.back().id = name + ":" + std::to_string(number);
-    });
+    if (path.extension() == ".txt")
+        lines = documents_of(text, name);
+    else
+        for_each_line(text, [&](std::string_view line, int number) {
+            if (line.find_first_not_of(" \t") == std::string_view::npos) return;
+            const std::string place = path.string() + ": line " + std::to_string(number);
+            if (line.front() == '[')
+                throw Error(place + ": this is a JSON list; the file must have one object a line");
+            lines.push_back(parse_line(std::string(line), place));
+            std::string& id = lines.back().id;
+            if (id.empty()) id = name + ":" + std::to_string(number);
+            id += "@" + digest(line);
+        });
     if (lines.empty()) throw Error(path.string() + ": the file is empty");
     return lines;
 }

@@ -20,11 +20,16 @@
 namespace aerie::train {
 
 struct TrainingLine {
-    std::string id;    // "p12"; without one, the file's name and the line
-    std::string kind;  // such as "code"; may be empty
+    // The line's "id", or the file's name and the line's number, and behind it a hash of the line:
+    // a line that was changed is another one.
+    std::string id;
+    std::string kind;   // such as "code"; may be empty
+    std::string place;  // for messages: file and line
     // Objects with "role" (system, user, assistant) and "content"; empty for a plain text.
     Json::Array messages;
     std::string text;
+
+    bool asks() const;  // whether there is a message of the user
 };
 
 // Throws Error naming file and line.

@@ -21,7 +21,7 @@ TextFile::TextFile(const fs::path& path, const std::string& model, int vocab)
     : path_(path), model_(model), vocab_(vocab) {
     std::error_code none;
     if (!fs::exists(path, none)) {
-        write(Json(Json::Object{{"schema", kSchema}, {"model", model}}).dump());
+        write(header());
         return;
     }
     std::ifstream file(path, std::ios::binary);
@@ -32,8 +32,12 @@ TextFile::TextFile(const fs::path& path, const std::string& model, int vocab)
         read_line(line, ++number);
         whole += line.size() + 1;
     }
-    if (number == 0) throw Error(path.string() + ": not a file of training texts");
     if (fs::file_size(path) != whole) fs::resize_file(path, whole);
+    if (number == 0) write(header());  // a program was stopped before its first line was whole
+}
+
+std::string TextFile::header() const {
+    return Json(Json::Object{{"schema", kSchema}, {"model", model_}}).dump();
 }
 
 void TextFile::read_line(const std::string& line, int number) {
@@ -48,7 +52,7 @@ void TextFile::read_line(const std::string& line, int number) {
         if (text("schema") != kSchema) throw Error(place + ": not a file of training texts");
         if (text("model") != model_)
             throw Error(path_.string() + " has texts of " + text("model") + ", not of " + model_ +
-                        ": name another file");
+                        ": name another folder");
         return;
     }
     const std::string &id = text("id"), &mask = text("mask");

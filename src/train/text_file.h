@@ -31,6 +31,7 @@ class TextFile {
                 const std::vector<bool>& mask);
 
   private:
+    std::string header() const;
     void read_line(const std::string& line, int number);
     void write(const std::string& line);
     void add(const std::string& id, const std::string& kind, std::vector<int> tokens,

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
+#include <cstdio>
+#include <numeric>
+#include <set>
 
 #include "core/error.h"
 #include "core/hash.h"
@@ -12,6 +14,7 @@
 #include "io/input_file.h"
 #include "model/tensor_rows.h"
 #include "train/head_file.h"
+#include "train/prompt_answers.h"
 #include "train/training_text.h"
 
 namespace aerie::train {
@@ -20,7 +23,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr double kSaveSeconds = 30;         // a kill loses at most so much, and the step that runs
+constexpr const char* kStateFile = "state.bin";
+constexpr double kSaveSeconds = 30;  // a kill loses at most so much, and the step that runs
+constexpr size_t kMinTexts = 8;
 constexpr int kHeldOutShare = 16;           // one text of so many is held out
 constexpr int64_t kHeldOutTokens = 24'000;  // and no more than these
 constexpr int kEvaluations = 40;            // in a whole training
@@ -29,142 +34,6 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-// The number and the turn that the answer to a prompt belongs to.
-struct Asked {
-    size_t line = 0;
-    size_t turn = 0;       // number of the user's message that is answered
-    Json::Array messages;  // all up to that message
-};
-
-// Has the target answer the prompts of some files, as far as the file of texts lacks them.
-class Answers {
-  public:
-    Answers(Model& model, const Tokenizer& tokenizer, const TrainingOptions& options,
-            TextFile& file, std::vector<TrainingLine> lines)
-        : model_(model),
-          tokenizer_(tokenizer),
-          options_(options),
-          file_(file),
-          lines_(std::move(lines)),
-          is_chat_(!tokenizer.chat_template().text.empty()) {}
-
-    void run() {
-        if (!is_chat_ && options_.on_note)
-            options_.on_note("the model has no chat template: prompts are texts that it continues");
-        AnsweringPlan plan = options_.answering;
-        plan.eos_ids = eos_ids(model_.files(), tokenizer_);
-        plan.cancelled = options_.cancelled;
-        answer_prompts(
-            model_, plan, [&](std::vector<int>& prompt) { return next(prompt); },
-            [&](const AnsweredPrompt& answered) { take(answered); });
-    }
-
-  private:
-    bool next(std::vector<int>& prompt) {
-        Asked asked;
-        if (!further_.empty()) {
-            asked = std::move(further_.front());
-            further_.pop_front();
-        } else {
-            while (line_ < lines_.size() && file_.has(lines_[line_].id)) ++line_;
-            if (line_ == lines_.size()) return false;
-            asked.line = line_++;
-            append_questions(asked);
-        }
-        prompt = is_chat_ ? prompt_tokens(tokenizer_, asked.messages)
-                          : tokenizer_.encode_from_start(text_of(asked.messages.back()));
-        asked_.push_back(std::move(asked));
-        return true;
-    }
-
-    static const std::string& text_of(const Json& message) {
-        return *message.find("content")->string();
-    }
-    static bool is_from(const Json& message, const char* role) {
-        return *message.find("role")->string() == role;
-    }
-
-    // Appends what stands before the next answer: system messages and the user's next one. The
-    // answers of a file of prompts are left out.
-    void append_questions(Asked& asked) const {
-        size_t turn = 0;
-        for (const Json& message : lines_[asked.line].messages) {
-            if (is_from(message, "assistant")) continue;
-            if (is_from(message, "user") && turn++ != asked.turn) continue;
-            if (is_from(message, "system") && asked.turn > 0) continue;
-            asked.messages.push_back(message);
-        }
-    }
-
-    size_t turns_of(size_t line) const {
-        return size_t(std::count_if(lines_[line].messages.begin(), lines_[line].messages.end(),
-                                    [](const Json& message) { return is_from(message, "user"); }));
-    }
-
-    void take(const AnsweredPrompt& answered) {
-        Asked asked = asked_[answered.prompt];
-        tokens_ += int64_t(answered.tokens.size() - answered.prompt_size);
-        TokenText text{answered.tokens, std::vector<bool>(answered.tokens.size())};
-        for (size_t i = answered.prompt_size; i < text.mask.size(); ++i) text.mask[i] = true;
-        if (is_chat_ && asked.turn > 0) mark_earlier_answers(asked, text);
-        if (is_chat_ && asked.turn + 1 < turns_of(asked.line) && has_room_for_more(text)) {
-            Asked further{asked.line, asked.turn + 1, asked.messages};
-            Json answer;
-            answer.set("role", "assistant");
-            answer.set("content",
-                       tokenizer_.decode({answered.tokens.begin() + ptrdiff_t(answered.prompt_size),
-                                          answered.tokens.end()}));
-            further.messages.push_back(std::move(answer));
-            append_questions(further);
-            further_.push_back(std::move(further));
-            return;
-        }
-        const TrainingLine& line = lines_[asked.line];
-        file_.append(line.id, line.kind, text.tokens, text.mask);
-        ++done_;
-        report();
-    }
-
-    bool has_room_for_more(const TokenText& text) const {
-        return int(text.tokens.size()) < model_.limits().context / 2;
-    }
-
-    void mark_earlier_answers(const Asked& asked, TokenText& text) const {
-        const TokenText earlier =
-            conversation_text(tokenizer_, eos_ids(model_.files(), tokenizer_), asked.messages);
-        for (size_t i = 0; i < earlier.tokens.size() && i < text.tokens.size(); ++i) {
-            if (earlier.tokens[i] != text.tokens[i]) return;
-            if (earlier.mask[i]) text.mask[i] = true;
-        }
-    }
-
-    void report() const {
-        if (!options_.on_progress) return;
-        const double seconds = seconds_since(start_);
-        int64_t all = 0;
-        for (const TrainingLine& line : lines_) all += !file_.has(line.id);
-        TrainingProgress progress;
-        progress.done = done_;
-        progress.all = all + done_;
-        progress.tokens = tokens_;
-        progress.tokens_per_second = double(tokens_) / seconds;
-        progress.seconds_left = seconds / double(done_) * double(all);
-        options_.on_progress(progress);
-    }
-
-    Model& model_;
-    const Tokenizer& tokenizer_;
-    const TrainingOptions& options_;
-    TextFile& file_;
-    std::vector<TrainingLine> lines_;
-    bool is_chat_;
-    size_t line_ = 0;
-    std::deque<Asked> further_;  // next turns of conversations
-    std::vector<Asked> asked_;   // by number of the prompt
-    Clock::time_point start_ = Clock::now();
-    int64_t done_ = 0, tokens_ = 0;
-};
 
 // Some texts, and how many tokens they have.
 struct TextSet {
@@ -218,8 +87,8 @@ class Run {
     TrainingReport run();
 
   private:
-    fs::path own_folder() const { return options_.folder / "training"; }
-    fs::path state_file() const { return own_folder() / "state.bin"; }
+    fs::path own_folder() const { return training_folder(options_.folder); }
+    fs::path state_file() const { return own_folder() / kStateFile; }
     int positions() const { return std::min(options_.max_text, model_.files().context); }
     bool is_cancelled() const { return options_.cancelled && options_.cancelled(); }
     void note(const std::string& line) const {
@@ -227,6 +96,7 @@ class Run {
     }
 
     void gather(TextFile& file);
+    TokenText tokens_of(const TrainingLine& line) const;
     void divide(const TextFile& file);
     TrainingSetup new_setup() const;
     TrainingSetup setup_of_head() const;
@@ -257,33 +127,55 @@ void Run::gather(TextFile& file) {
     std::vector<TrainingLine> prompts;
     for (const fs::path& path : options_.prompts)
         for (TrainingLine& line : read_training_file(path)) {
-            if (line.messages.empty())
-                throw UsageError(path.string() + " has texts without roles; they go to --texts");
+            if (!line.asks())
+                throw UsageError(line.place + ": no user's message to answer; texts go to --texts");
             if (int(prompts.size()) < options_.max_prompts) prompts.push_back(std::move(line));
         }
-    std::vector<std::pair<fs::path, std::vector<TrainingLine>>> texts;
-    for (const fs::path& path : options_.texts) texts.emplace_back(path, read_training_file(path));
-    const std::vector<int> ends = eos_ids(model_.files(), tokenizer_);
-    for (const auto& [path, lines] : texts)
-        for (const TrainingLine& line : lines) {
-            if (file.has(line.id + "#0") || is_cancelled()) continue;
-            const std::vector<TokenText> pieces = pieces_of(
-                line.messages.empty() ? plain_text(tokenizer_, line.text)
-                                      : conversation_text(tokenizer_, ends, line.messages),
-                options_.max_text);
-            for (size_t i = pieces.size(); i-- > 0;)  // #0 last: then all of them are there
-                file.append(line.id + "#" + std::to_string(i), line.kind, pieces[i].tokens,
-                            pieces[i].mask);
-        }
-    if (!prompts.empty()) Answers(model_, tokenizer_, options_, file, std::move(prompts)).run();
+    std::vector<TrainingLine> texts;
+    for (const fs::path& path : options_.texts)
+        for (TrainingLine& line : read_training_file(path)) texts.push_back(std::move(line));
+    int silent = 0;
+    for (const TrainingLine& line : texts) {
+        if (file.has(line.id + "#0") || is_cancelled()) continue;
+        const std::vector<TokenText> pieces = pieces_of(tokens_of(line), options_.max_text);
+        silent += pieces.empty();
+        for (size_t i = pieces.size(); i-- > 0;)  // #0 last: then all of them are there
+            file.append(line.id + "#" + std::to_string(i), line.kind, pieces[i].tokens,
+                        pieces[i].mask);
+    }
+    if (silent > 0) note(std::to_string(silent) + " texts have no answer to learn from");
+    if (!prompts.empty()) answer_lines(model_, tokenizer_, options_, std::move(prompts), file);
 }
 
-// Holds out texts by a hash of their names, so that a text stays on its side when others come.
+TokenText Run::tokens_of(const TrainingLine& line) const {
+    if (line.messages.empty()) return plain_text(tokenizer_, line.text);
+    try {
+        return conversation_text(tokenizer_, eos_ids(model_.files(), tokenizer_), line.messages);
+    } catch (const UsageError& error) {
+        throw UsageError(line.place + ": " + error.what());
+    }
+}
+
+// Holds out one conversation of sixteen by a hash of its name, so that it stays on its side when
+// others come; pieces of one text are on the same side. Texts are taken in the order of their
+// names, not in that in which they were answered.
 void Run::divide(const TextFile& file) {
     const TrainingTexts& all = file.texts();
-    for (size_t i = 0; i < all.tokens.size(); ++i) {
-        const bool is_held_out = fnv1a(file.id(i)) % kHeldOutShare == 0;
-        if (is_held_out && held_out_.tokens >= kHeldOutTokens) continue;
+    std::vector<size_t> order(all.tokens.size());
+    std::iota(order.begin(), order.end(), size_t(0));
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return file.id(a) < file.id(b); });
+    const auto rank = [&](size_t i) {  // the multiplication spreads what the hash has at its end
+        const std::string& id = file.id(i);
+        return fnv1a(id.substr(0, id.rfind('#'))) * 0x9e3779b97f4a7c15u;
+    };
+    uint64_t limit = UINT64_MAX / kHeldOutShare;
+    if (order.size() >= kMinTexts)  // at least one
+        for (uint64_t lowest = UINT64_MAX; const size_t i : order)
+            if (lowest = std::min(lowest, rank(i)); i == order.back())
+                limit = std::max(limit, lowest);
+    for (const size_t i : order) {
+        const bool is_held_out = rank(i) <= limit && held_out_.tokens < kHeldOutTokens;
         TextSet& side = is_held_out ? held_out_ : learnt_;
         for (TokenText& piece : pieces_of({all.tokens[i], all.mask[i]}, positions()))
             side.add(std::move(piece), file.kind(i));
@@ -338,6 +230,15 @@ void Run::check_same(const TrainingSetup& old) const {
         throw UsageError(state_file().string() + " belongs to another model");
     if ((old.shape.draft_vocab == 0) != options_.is_eagle2)
         throw UsageError(state_file().string() + " belongs to a head of another kind (--kind)");
+    if (old.taps.empty() || old.taps.back() > target.layers)
+        throw Error(state_file().string() +
+                    " is damaged: its head reads layers that are not there");
+    const TrainingPlan& plan = old.plan;
+    char line[200];
+    std::snprintf(line, sizeof(line),
+                  "going on as it began: --lr %g --batch %d --ttt %d --seed %llu", plan.rate,
+                  plan.batch_rows, plan.test.depths, static_cast<unsigned long long>(plan.seed));
+    note(line);
 }
 
 // The share of the training that lies behind.
@@ -397,8 +298,8 @@ void Run::learn(Trainer& trainer, TrainedHead& head, const DraftVocabulary& voca
         saved = Clock::now();
     };
     if (state_.best_step < 0) {
+        save();  // the folder is then known to be this training's before a head is written to it
         evaluate(trainer, head, vocabulary);
-        report_.first = evaluation_;
         report(trainer, evaluation_.loss, true);
         save();
     }
@@ -431,16 +332,14 @@ void Run::evaluate_kinds(Trainer& trainer) {
 
 TrainingReport Run::run() {
     const std::optional<TrainingState> old = read_state(state_file());
-    if (old && !options_.goes_on)
-        throw UsageError(options_.folder.string() +
-                         " has an unfinished training: --resume goes on with it; to begin anew, "
-                         "remove the folder or name another one");
-    if (!old && options_.goes_on) note("there is no training to go on with: it begins now");
-    if (!old && !options_.goes_on && fs::exists(options_.folder / "config.json"))
-        throw UsageError(options_.folder.string() + " has a model already: name another folder");
     if (old) check_same(old->setup);
-    fs::create_directories(own_folder());
-    TextFile file(own_folder() / "texts.jsonl", model_.files().target.path.filename().string(),
+    if (!old && options_.goes_on && !fs::exists(own_folder() / "texts.jsonl"))
+        note("there is no training to go on with: it begins now");
+    std::error_code error;
+    fs::create_directories(own_folder(), error);
+    if (error) throw Error(own_folder().string() + ": " + error.message());
+    TextFile file(own_folder() / "texts.jsonl",
+                  fs::weakly_canonical(model_.files().target.path).filename().string(),
                   model_.files().config.vocab);
     gather(file);
     if (is_cancelled()) {
@@ -495,6 +394,23 @@ TrainingReport Run::run() {
 }
 
 }  // namespace
+
+fs::path training_folder(const fs::path& head) {
+    return head / "training";
+}
+
+void check_folder(const fs::path& head, bool goes_on) {
+    const bool has_training = fs::exists(training_folder(head) / kStateFile);
+    if (has_training && !goes_on)
+        throw UsageError(head.string() +
+                         " has a training already: --resume goes on with it; to begin anew, name "
+                         "another folder");
+    if (has_training) return;
+    for (const char* name : {"config.json", "model.safetensors", "README.md"})
+        if (fs::exists(head / name))
+            throw UsageError(head.string() + " has a " + name +
+                             " that is not of an unfinished training: name another folder");
+}
 
 TrainingReport train_head(Model& model, const Tokenizer& tokenizer, TrainingDevice& device,
                           const TrainingOptions& options) {

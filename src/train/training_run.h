@@ -58,9 +58,15 @@ struct TrainingReport {
     int64_t text_tokens = 0;  // in the texts learnt from, each counted once
     double seconds = 0;
     bool was_cancelled = false, ended_early = false;
-    Evaluation first, best;                     // before the first step; the written head's
+    Evaluation best;                            // the written head's
     std::map<std::string, Evaluation> by_kind;  // the written head's, by the prompts' kinds
 };
+
+// Where a head's folder keeps the texts and the state of its training.
+std::filesystem::path training_folder(const std::filesystem::path& head);
+
+// Throws UsageError if the folder has a training and `goes_on` is false, or files of another model.
+void check_folder(const std::filesystem::path& head, bool goes_on);
 
 // Throws Error and UsageError. `model` may have a head, which the training then begins with. NaN
 // and infinity end the training with an Error; the head that was written before remains.

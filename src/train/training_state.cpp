@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <set>
 
 #include "core/error.h"
 #include "core/replaced_file.h"
+#include "io/input_file.h"
 #include "io/json.h"
 
 namespace aerie::train {
@@ -65,9 +67,10 @@ class Members {
   public:
     Members(const Json& json, std::string file) : json_(json), file_(std::move(file)) {}
 
-    int whole(const char* key) const {
+    // A whole number of this range.
+    int whole(const char* key, int low, int high) const {
         const int64_t value = large(key);
-        if (value < INT32_MIN || value > INT32_MAX) fail(key);
+        if (value < low || value > high) fail(key);
         return int(value);
     }
     int64_t large(const char* key) const {
@@ -75,9 +78,10 @@ class Members {
         if (!get(key).integer(value)) fail(key);
         return value;
     }
-    double real(const char* key) const {
-        if (!get(key).is_number()) fail(key);
-        return get(key).number();
+    double real(const char* key, double low, double high) const {
+        const double value = get(key).number();
+        if (!get(key).is_number() || !(value >= low && value <= high)) fail(key);
+        return value;
     }
     std::vector<int> list(const char* key) const {
         const Json::Array* values = get(key).array();
@@ -105,6 +109,17 @@ class Members {
     std::string file_;
 };
 
+// The first line of a regular file. Throws Error.
+std::string first_line(const fs::path& file) {
+    const InputFile bytes(file);
+    std::string line(std::min(kMaxLine, bytes.size_bytes()), '\0');
+    bytes.read(0, std::as_writable_bytes(std::span(line)));
+    const size_t end = line.find('\n');
+    if (end == std::string::npos)
+        throw Error(file.string() + " is damaged: begin the training anew");
+    return line.substr(0, end);
+}
+
 std::vector<float> floats_of(TrainingDevice& device, const Matrix& matrix) {
     std::vector<double> values(matrix.size());
     device.read(matrix, values);
@@ -128,11 +143,8 @@ void write_state(const fs::path& file, const TrainingState& state, TrainingDevic
 
 std::optional<TrainingState> read_state(const fs::path& file) {
     std::error_code none;
-    if (!fs::exists(file, none)) return {};
-    std::ifstream in(file, std::ios::binary);
-    std::string line;
-    if (!std::getline(in, line) || line.size() > kMaxLine)
-        throw Error(file.string() + " is damaged: begin the training anew");
+    if (!fs::exists(fs::symlink_status(file, none))) return {};
+    const std::string line = first_line(file);
     const Json json = Json::parse(line, file.string());
     const Json* schema = json.find("schema");
     if (!schema || !schema->string() || *schema->string() != kSchema)
@@ -140,37 +152,43 @@ std::optional<TrainingState> read_state(const fs::path& file) {
     const Members members(json, file.string());
     TrainingState state;
     HeadShape& shape = state.setup.shape;
-    shape = {.hidden = members.whole("hidden"),
-             .intermediate = members.whole("intermediate"),
-             .heads = members.whole("heads"),
-             .kv_heads = members.whole("kv_heads"),
-             .head_dim = members.whole("head_dim"),
-             .taps = members.whole("tap_count"),
-             .vocab = members.whole("vocab"),
-             .draft_vocab = members.whole("draft_vocab"),
-             .epsilon = members.real("epsilon"),
-             .rope_base = members.real("rope_base")};
+    constexpr int kMaxSize = 1 << 20, kMaxVocab = 1 << 24, kMaxDepths = 16;
+    shape = {.hidden = members.whole("hidden", 1, kMaxSize),
+             .intermediate = members.whole("intermediate", 1, kMaxSize),
+             .heads = members.whole("heads", 1, kMaxSize),
+             .kv_heads = members.whole("kv_heads", 1, shape.heads > 0 ? shape.heads : kMaxSize),
+             .head_dim = members.whole("head_dim", 1, kMaxSize),
+             .taps = members.whole("tap_count", 1, 8),
+             .vocab = members.whole("vocab", 2, kMaxVocab),
+             .draft_vocab = members.whole("draft_vocab", 0, kMaxVocab),
+             .epsilon = members.real("epsilon", 0, 1),
+             .rope_base = members.real("rope_base", 1, 1e12)};
     TrainingPlan& plan = state.setup.plan;
-    plan = {.batch_rows = members.whole("batch_rows"),
-            .rate = members.real("rate"),
-            .warm_up = members.real("warm_up"),
-            .final_rate = members.real("final_rate"),
-            .clip_norm = members.real("clip_norm"),
-            .noise = members.real("noise"),
-            .test = {members.whole("depths"), members.real("depth_weight")},
+    plan = {.batch_rows = members.whole("batch_rows", 1, kMaxSize),
+            .rate = members.real("rate", 0, 1e38),
+            .warm_up = members.real("warm_up", 0, 0.99),
+            .final_rate = members.real("final_rate", 0, 1),
+            .clip_norm = members.real("clip_norm", 0, 1e9),
+            .noise = members.real("noise", 0, 1e3),
+            .test = {members.whole("depths", 1, kMaxDepths), members.real("depth_weight", 0, 1)},
             .seed = uint64_t(members.large("seed"))};
     state.setup.taps = members.list("taps");
     state.setup.draft_ids = members.list("draft_ids");
-    state.steps = members.whole("steps");
+    state.steps = members.whole("steps", 0, 1 << 30);
     state.tokens = members.large("tokens");
-    state.seconds = members.real("seconds");
-    state.best_tau = members.real("best_tau");
-    state.best_step = members.whole("best_step");
-    state.since_best = members.whole("since_best");
-    if (int(state.setup.draft_ids.size()) != shape.draft_vocab ||
-        std::any_of(state.setup.draft_ids.begin(), state.setup.draft_ids.end(),
-                    [&](int id) { return id >= shape.vocab; }))
-        throw Error(file.string() + " is damaged: begin the training anew");
+    state.seconds = members.real("seconds", 0, 1e12);
+    state.best_tau = members.real("best_tau", 0, 1e6);
+    state.best_step = members.whole("best_step", -1, state.steps);
+    state.since_best = members.whole("since_best", 0, 1 << 30);
+    const std::vector<int>&ids = state.setup.draft_ids, &taps = state.setup.taps;
+    const bool fits =
+        int(ids.size()) == shape.draft_vocab && int(taps.size()) == shape.taps &&
+        std::all_of(ids.begin(), ids.end(), [&](int id) { return id < shape.vocab; }) &&
+        std::set<int>(ids.begin(), ids.end()).size() == ids.size() &&
+        std::is_sorted(taps.begin(), taps.end()) && shape.heads % shape.kv_heads == 0 &&
+        shape.head_dim % 2 == 0 && int64_t(shape.heads) * shape.head_dim <= kMaxSize &&
+        state.tokens >= 0;
+    if (!fits) throw Error(file.string() + " is damaged: begin the training anew");
     return state;
 }
 

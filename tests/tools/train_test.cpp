@@ -112,6 +112,29 @@ TEST_F(Train, KillsChangeNothing) {
     EXPECT_EQ(read("stopped/model.safetensors"), read("whole/model.safetensors"));
 }
 
+// The answers, too, are those that they would have been.
+TEST_F(Train, KillsWhileAnsweringChangeNothing) {
+    std::string prompts;
+    for (int i = 0; i < 48; ++i)
+        prompts += R"({"prompt": "Tom has )" + std::to_string(i) + " apples\"}\n";
+    folder_.write("prompts.jsonl", prompts);
+    const std::vector<std::string> flags = {"--prompts", "prompts.jsonl", "-n", "150", "--temp",
+                                            "1",         "--steps",       "2"};
+    const Outcome whole = train(flags, "whole");
+    if (whole.err.find("BLAS") != std::string::npos) GTEST_SKIP() << "SKIPPED: " << whole.err;
+    ASSERT_EQ(whole.exit_code, 0) << whole.err;
+    int stops = 0;
+    for (int i = 0; i < 6; ++i) {
+        Program program(training("stopped", with(flags, {"--resume"})), here_);
+        std::this_thread::sleep_for(std::chrono::milliseconds(200 + 60 * i));
+        program.send(i % 2 ? SIGKILL : SIGINT);
+        stops += program.wait().exit_code != 0;
+    }
+    EXPECT_GT(stops, 0);
+    ASSERT_EQ(train(with(flags, {"--resume"}), "stopped").exit_code, 0);
+    EXPECT_EQ(read("stopped/model.safetensors"), read("whole/model.safetensors"));
+}
+
 TEST_F(Train, BadDataIsRefusedInOneLine) {
     const std::vector<std::string> steps = {"--steps", "2"};
     const Outcome first = train(steps);
@@ -140,9 +163,95 @@ TEST_F(Train, BadDataIsRefusedInOneLine) {
         "some dozens", 2);
     folder_.write("chat.jsonl", R"({"messages": [{"role": "user", "content": "x"}]})"
                                 "\n");
+    const Outcome silent =
+        run({"train", "-m", "aerie-tiny", "-o", "z", "--texts", "chat.jsonl", "-q"}, here_);
+    EXPECT_EQ(silent.exit_code, 2);
+    EXPECT_NE(silent.err.find("1 texts have no answer"), std::string::npos) << silent.err;
+    folder_.write("mute.jsonl", R"({"messages": [{"role": "system", "content": "x"}]})"
+                                "\n");
     expect_refused(
-        run({"train", "-m", "aerie-tiny", "-o", "z", "--texts", "chat.jsonl", "-q"}, here_),
-        "there are 0 texts", 2);
+        run({"train", "-m", "aerie-tiny", "-o", "z", "--prompts", "mute.jsonl", "-q"}, here_),
+        "line 1: no user's message", 2);
+}
+
+// A head that lies in the folder is not replaced by another training, whatever the flags.
+TEST_F(Train, OtherFilesOfTheFolderStay) {
+    folder_.write("head/config.json", "{}");
+    for (const char* flag : {"--resume", "-q"}) {
+        const Outcome outcome = run({"train", "-m", "aerie-tiny", "-o", "head", "--texts",
+                                     "texts.jsonl", "--steps", "1", flag},
+                                    here_);
+        expect_refused(outcome, "has a config.json that is not", 2);
+    }
+    EXPECT_EQ(read("head/config.json"), "{}");
+    EXPECT_FALSE(fs::exists(folder_.path() / "head" / "training"));
+}
+
+// A published head is where the training begins.
+TEST_F(Train, BeginsWithAHead) {
+    const std::vector<std::string> flags = {"--steps", "1"};
+    const Outcome random = train(flags, "random");
+    if (random.err.find("BLAS") != std::string::npos) GTEST_SKIP() << "SKIPPED: " << random.err;
+    ASSERT_EQ(random.exit_code, 0) << random.err;
+    const Outcome begun = train(with(flags, {"--init", "aerie-tiny-eagle3"}), "begun");
+    ASSERT_EQ(begun.exit_code, 0) << begun.err;
+    const auto tau = [](const Outcome& outcome) {
+        return std::stod(outcome.out.substr(outcome.out.find("tau ") + 4));
+    };
+    EXPECT_GT(tau(begun), tau(random) + 0.3);
+    expect_refused(train(with(flags, {"--init", "aerie-tiny-eagle"}), "x"), "EAGLE-1/2 head");
+    EXPECT_EQ(train(with(flags, {"--init", "aerie-tiny-medusa"}), "y").exit_code, 1);
+    EXPECT_EQ(train(with(flags, {"--init", "aerie-tiny"}), "z").exit_code, 1);
+}
+
+// Each number of a state file that cannot be is found before anything is allocated by it.
+TEST_F(Train, AStateThatCannotBeIsRefused) {
+    const Outcome first = train({"--steps", "1"});
+    if (first.err.find("BLAS") != std::string::npos) GTEST_SKIP() << "SKIPPED: " << first.err;
+    ASSERT_EQ(first.exit_code, 0) << first.err;
+    const std::string state = read("head/training/state.bin");
+    for (const auto& [key, value] :
+         std::vector<std::pair<std::string, std::string>>{{"kv_heads", "-1"},
+                                                          {"kv_heads", "0"},
+                                                          {"kv_heads", "3"},
+                                                          {"head_dim", "0"},
+                                                          {"hidden", "2147483647"},
+                                                          {"tap_count", "9"},
+                                                          {"depths", "0"},
+                                                          {"rate", "-1"},
+                                                          {"steps", "-5"},
+                                                          {"epsilon", "\"x\""},
+                                                          {"draft_vocab", "999999"},
+                                                          {"draft_ids", "[1,1]"},
+                                                          {"taps", "[1,2,99]"},
+                                                          {"best_step", "7"}}) {
+        std::string changed = state;
+        const size_t at = changed.find("\"" + key + "\":") + key.size() + 3;
+        const size_t end =
+            changed[at] == '[' ? changed.find(']', at) + 1 : changed.find_first_of(",}", at);
+        changed.replace(at, end - at, value);
+        folder_.write("head/training/state.bin", changed);
+        const Outcome outcome = train({"--steps", "2", "--resume"});
+        EXPECT_EQ(outcome.signal, 0) << key << " " << value;
+        EXPECT_NE(outcome.exit_code, 0) << key << " " << value;
+        EXPECT_NE(outcome.err.find("state.bin"), std::string::npos) << key << outcome.err;
+    }
+    folder_.write("head/training/state.bin", state.substr(0, state.size() - 1));
+    const Outcome cut = train({"--steps", "2", "--resume"});
+    EXPECT_EQ(cut.exit_code, 1);
+    EXPECT_NE(cut.err.find("state.bin is too short"), std::string::npos) << cut.err;
+}
+
+// Two files of one name in two folders are two files.
+TEST_F(Train, FilesOfOneNameAreNotConfused) {
+    std::string more = documents();
+    more.replace(more.find("Tom"), 3, "Ben");
+    folder_.write("other/texts.jsonl", more);
+    const Outcome made = train({"--texts", "other/texts.jsonl", "--steps", "1"});
+    if (made.err.find("BLAS") != std::string::npos) GTEST_SKIP() << "SKIPPED: " << made.err;
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    const std::string texts = read("head/training/texts.jsonl");
+    EXPECT_EQ(std::count(texts.begin(), texts.end(), '\n'), 1 + 40 + 1);
 }
 
 // The loss becomes infinite: the best head so far stays, and one line says what to try.
