@@ -22,11 +22,16 @@ void add_train(CLI::App& app, TrainOptions& options) {
     add_choice(app, "--kind", options.is_eagle2, kTrainedKinds,
                "kind of the head (default: eagle3)");
     app.add_option("--prompts", options.prompts,
-                   "prompts that the model answers: JSON Lines with \"turns\", \"prompt\", "
-                   "\"messages\"\nor \"conversations\"; the head learns from the answers")
+                   "prompts that the model answers, to learn from the answers: JSON Lines with "
+                   "\"turns\", \"prompt\", \"messages\" or \"conversations\"; may be given several "
+                   "times")
+        ->allow_extra_args(false)
         ->type_name("FILE");
-    app.add_option("--texts", options.texts,
-                   "conversations with their answers, or plain texts (\"text\", or a .txt file)")
+    app.add_option(
+           "--texts", options.texts,
+           "conversations with their answers, or plain texts (\"text\", or a .txt file); may "
+           "be given several times")
+        ->allow_extra_args(false)
         ->type_name("FILE");
     app.add_option("--init", options.init, "begin with this head instead of random numbers")
         ->type_name("HEAD");
@@ -58,7 +63,10 @@ void add_train(CLI::App& app, TrainOptions& options) {
     add_whole(app, "-s,--seed", options.seed, Range<uint64_t>{0, INT64_MAX},
               "same seed, data and threads: same head (default: 1)");
     app.option_defaults()->group("Device and output");
-    add_device_options(app, options.model);
+    app.add_option("--device", options.model.device,
+                   "runs the model; see `aerie devices` (default: the best)")
+        ->type_name("NAME");
+    add_type_options(app, options.model);
     app.add_flag("-q,--quiet", options.quiet, "no progress on stderr");
 }
 
