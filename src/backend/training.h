@@ -69,8 +69,10 @@ class TrainingDevice {
     // out row r += bias [1, cols]; and the gradient of the bias: out [1, cols] += rows of x.
     virtual void add_bias(const Matrix& out, const Matrix& bias) = 0;
     virtual void sum_rows(const Matrix& out, const Matrix& x) = 0;
-    // out row r = table row tokens[r].
-    virtual void embed(const Matrix& out, const Matrix& table, std::span<const int> tokens) = 0;
+    // out row r = table row rows[r]; and the reverse: out row rows[r] = x row r, where no row is
+    // named twice.
+    virtual void gather(const Matrix& out, const Matrix& table, std::span<const int> rows) = 0;
+    virtual void scatter(const Matrix& out, const Matrix& x, std::span<const int> rows) = 0;
 
     // out = x / sqrt(mean(x^2) + epsilon) * weight, per row; `inverse` [rows, 1] keeps
     // 1 / sqrt(mean(x^2) + epsilon) for the gradient.

@@ -60,4 +60,12 @@ std::vector<int> counted_rows(const TrainingTexts& texts, const std::vector<bool
     return rows;
 }
 
+CountedRows::CountedRows(std::span<const int> counted) {
+    for (size_t r = 0; r < counted.size(); ++r) {
+        if (counted[r] < 0) continue;
+        rows.push_back(int(r));
+        targets.push_back(counted[r]);
+    }
+}
+
 }  // namespace aerie::train

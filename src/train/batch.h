@@ -39,6 +39,14 @@ struct TargetOutputs {
 std::vector<int> counted_rows(const TrainingTexts& texts, const std::vector<bool>& can_be_said,
                               int depth);
 
+// The rows of counted_rows() that count, and the rows that they are compared with.
+struct CountedRows {
+    explicit CountedRows(std::span<const int> counted);
+
+    int count() const { return int(rows.size()); }
+    std::vector<int> rows, targets;
+};
+
 // Whether a loss also adds its gradient to those of the head's parameters.
 enum class Gradient { no, yes };
 

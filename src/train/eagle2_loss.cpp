@@ -20,7 +20,8 @@ Eagle2Loss::Eagle2Loss(TrainingDevice& device, TrainedHead& head, Matrix embeddi
       pass_(layer_.make_pass(max_rows)) {
     const int hidden = head.shape().hidden;
     pairs_ = device.allocate(max_rows, 2 * hidden);
-    logits_ = device.allocate(std::min(kLogitRows, max_rows), lm_head_.rows);
+    judged_ = device.allocate(std::min(kLogitRows, max_rows), hidden);
+    logits_ = device.allocate(judged_.rows, lm_head_.rows);
     dout_ = device.allocate(max_rows, hidden);
     dclass_ = device.allocate(max_rows, hidden);
     dx_ = device.allocate(max_rows, hidden);
@@ -33,7 +34,7 @@ double Eagle2Loss::run(const TrainingTexts& texts, const TargetOutputs& target, 
     LayerPass passes[] = {pass_.first_rows(rows)};
     LayerPass& pass = passes[0];
     const Matrix pairs = of(pairs_);
-    device_.embed(pairs.col_range(0, hidden), embedding_, texts.next_tokens(0));
+    device_.gather(pairs.col_range(0, hidden), embedding_, texts.next_tokens(0));
     const Matrix features = pairs.col_range(hidden, hidden);
     device_.fill(features, 0);
     device_.add(features, target.features);
@@ -44,22 +45,28 @@ double Eagle2Loss::run(const TrainingTexts& texts, const TargetOutputs& target, 
     layer_.forward(passes, 0, texts);
 
     const std::vector<int> counted = counted_rows(texts, std::vector<bool>(size_t(rows), true), 0);
-    const double count = double(rows - std::count(counted.begin(), counted.end(), -1));
+    const CountedRows judged(counted);
+    const double count = judged.count();
     classification_ = {};
     if (count == 0) return regression_ = 0;
     regression_ = device_.smooth_l1(of(dout_), pass.out, target.goals, counted, 1 / count) / count;
-    for (int first = 0; first < rows; first += logits_.rows) {
-        const int some = std::min(logits_.rows, rows - first);
-        const Matrix logits = logits_.row_range(0, some);
-        device_.multiply(Product::a_bt, logits, pass.out.row_range(first, some), lm_head_, false);
+    device_.fill(of(dclass_), 0);
+    for (int first = 0; first < judged.count(); first += logits_.rows) {
+        const int some = std::min(logits_.rows, judged.count() - first);
+        const auto part_of = [&](const std::vector<int>& all) {
+            return std::span(all).subspan(size_t(first), size_t(some));
+        };
+        const Matrix logits = logits_.row_range(0, some), x = judged_.row_range(0, some);
+        device_.gather(x, pass.out, part_of(judged.rows));
+        device_.multiply(Product::a_bt, logits, x, lm_head_, false);
         const CrossEntropy part = device_.cross_entropy(
-            logits, target.targets, std::span(counted).subspan(size_t(first), size_t(some)),
-            kClassWeight / count);
+            logits, target.targets, part_of(judged.targets), kClassWeight / count);
         classification_.sum += part.loss;
         classification_.rows += part.rows;
         classification_.hits += part.hits;
-        if (gradient == Gradient::yes)
-            device_.multiply(Product::a_b, dclass_.row_range(first, some), logits, lm_head_, false);
+        if (gradient == Gradient::no) continue;
+        device_.multiply(Product::a_b, x, logits, lm_head_, false);
+        device_.scatter(of(dclass_), x, part_of(judged.rows));
     }
     const double loss = regression_ + kClassWeight * classification_.sum / count;
     if (gradient == Gradient::no) return loss;

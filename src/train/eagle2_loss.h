@@ -31,7 +31,8 @@ class Eagle2Loss {
     Matrix embedding_, lm_head_;
     DecoderLayer layer_;
     LayerPass pass_;
-    Matrix pairs_, logits_, dout_, dclass_, dx_, dhidden_;
+    Matrix pairs_, dout_, dclass_, dx_, dhidden_;
+    Matrix judged_, logits_;  // some rows that count, and their logits
     double regression_ = 0;
     DepthLoss classification_;
 };

@@ -28,7 +28,8 @@ Eagle3Loss::Eagle3Loss(TrainingDevice& device, TrainedHead& head, Matrix embeddi
     dnormed_ = matrix(hidden);
     dx_ = matrix(2 * hidden);
     dhidden_ = matrix(hidden);
-    logits_ = device.allocate(std::min(kLogitRows, max_rows), head.shape().draft_vocab);
+    judged_ = device.allocate(std::min(kLogitRows, max_rows), hidden);
+    logits_ = device.allocate(judged_.rows, head.shape().draft_vocab);
 }
 
 double Eagle3Loss::run(const TrainingTexts& texts, const TargetOutputs& target, Gradient gradient) {
@@ -59,7 +60,7 @@ void Eagle3Loss::forward(const TrainingTexts& texts, const TargetOutputs& target
         device_.fill(pass.hidden, 0);
         device_.add(pass.hidden, passes[size_t(depth) - 1].out);
     }
-    device_.embed(of(own.embedded), embedding_, texts.next_tokens(depth));
+    device_.gather(of(own.embedded), embedding_, texts.next_tokens(depth));
     device_.rms_norm(pass.x.col_range(0, shape.hidden), of(own.embedded_inverse), of(own.embedded),
                      head_.input_norm.value, shape.epsilon);
     device_.rms_norm(pass.x.col_range(shape.hidden, shape.hidden), of(own.hidden_inverse),
@@ -73,24 +74,28 @@ void Eagle3Loss::judge(const TrainingTexts& texts, const TargetOutputs& target, 
     Depth& own = scratch_[size_t(depth)];
     const auto of = [&](const Matrix& m) { return m.row_range(0, rows); };
     const double weight = std::pow(test_.weight, depth) / texts.all_tokens();
-    const std::vector<int> counted = counted_rows(texts, target.can_be_said, depth);
+    const CountedRows counted(counted_rows(texts, target.can_be_said, depth));
     device_.rms_norm(of(normed_), of(own.inverse), pass.out, head_.norm.value,
                      head_.shape().epsilon);
     DepthLoss& found = depths_[size_t(depth)] = {};
-    for (int first = 0; first < rows; first += kLogitRows) {
-        const int count = std::min(kLogitRows, rows - first);
-        const Matrix logits = logits_.row_range(0, count), x = normed_.row_range(first, count);
+    device_.fill(of(dnormed_), 0);
+    for (int first = 0; first < counted.count(); first += kLogitRows) {
+        const int count = std::min(kLogitRows, counted.count() - first);
+        const auto part_of = [&](const std::vector<int>& all) {
+            return std::span(all).subspan(size_t(first), size_t(count));
+        };
+        const Matrix logits = logits_.row_range(0, count), x = judged_.row_range(0, count);
+        device_.gather(x, of(normed_), part_of(counted.rows));
         device_.multiply(Product::a_bt, logits, x, head_.lm_head.value, false);
         const CrossEntropy part =
-            device_.cross_entropy(logits, target.targets,
-                                  std::span(counted).subspan(size_t(first), size_t(count)), weight);
+            device_.cross_entropy(logits, target.targets, part_of(counted.targets), weight);
         found.sum += part.loss;
         found.rows += part.rows;
         found.hits += part.hits;
         if (gradient == Gradient::no) continue;
         device_.multiply(Product::at_b, head_.lm_head.gradient, logits, x, true);
-        device_.multiply(Product::a_b, dnormed_.row_range(first, count), logits,
-                         head_.lm_head.value, false);
+        device_.multiply(Product::a_b, x, logits, head_.lm_head.value, false);
+        device_.scatter(of(dnormed_), x, part_of(counted.rows));
     }
     if (gradient == Gradient::no) return;
     device_.fill(of(own.dout), 0);

@@ -47,7 +47,8 @@ class Eagle3Loss {
     std::vector<LayerPass> passes_;
     std::vector<Depth> scratch_;
     std::vector<DepthLoss> depths_;
-    Matrix normed_, dnormed_, logits_, dx_, dhidden_;
+    Matrix normed_, dnormed_, dx_, dhidden_;
+    Matrix judged_, logits_;  // some rows that count, and their logits
 };
 
 }  // namespace aerie::train

@@ -133,7 +133,7 @@ TinyTarget::Outputs TinyTarget::run(const TrainingTexts& texts) {
         device_.read(m, read);
         return read;
     };
-    device_.embed(x, embedding, tokens);
+    device_.gather(x, embedding, tokens);
     for (size_t l = 0; l < layers_.size(); ++l) {
         const Layer& layer = layers_[l];
         if (l == 2 || l == 3 || l == 5) taps.push_back(values(x));

@@ -197,8 +197,14 @@ TEST_F(Appended, IsRefusedWithItsLine) {
         EXPECT_NE(refused().find(why), std::string::npos) << refused();
         EXPECT_NE(refused().find("line 2"), std::string::npos) << refused();
     }
-    folder_.write("texts.jsonl", "");
+    folder_.write("texts.jsonl", "{\"schema\":\"aerie-logprobs-1\"}\n");
     EXPECT_NE(refused().find("not a file of training texts"), std::string::npos);
+    // A program was stopped while it wrote the first line.
+    for (const size_t bytes : {size_t(0), head.size() / 2, head.size() - 1}) {
+        folder_.write("texts.jsonl", head.substr(0, bytes));
+        EXPECT_EQ(refused(), "") << bytes;
+        EXPECT_EQ(read_text(file_, 1 << 20), head);
+    }
     folder_.write("texts.jsonl", R"({"schema":"aerie-texts-1","model":"other"})"
                                  "\n");
     EXPECT_NE(refused().find("texts of other, not of tiny"), std::string::npos) << refused();

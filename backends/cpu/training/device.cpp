@@ -107,12 +107,21 @@ class CpuTraining final : public TrainingDevice {
         });
     }
 
-    void embed(const Matrix& out, const Matrix& table, std::span<const int> tokens) override {
+    void gather(const Matrix& out, const Matrix& table, std::span<const int> rows) override {
         const View<Real> from(table);
-        check(int(tokens.size()) == out.rows && table.cols == out.cols);
-        for (const int token : tokens) check(token >= 0 && token < table.rows);
+        check(int(rows.size()) == out.rows && table.cols == out.cols);
+        for (const int row : rows) check(row >= 0 && row < table.rows);
         each_row(out, 1, [&](const View<Real>& to, int r) {
-            std::copy_n(from[tokens[size_t(r)]], to.cols, to[r]);
+            std::copy_n(from[rows[size_t(r)]], to.cols, to[r]);
+        });
+    }
+
+    void scatter(const Matrix& out, const Matrix& x, std::span<const int> rows) override {
+        const View<Real> to(out);
+        check(int(rows.size()) == x.rows && x.cols == out.cols);
+        for (const int row : rows) check(row >= 0 && row < out.rows);
+        each_row(x, 1, [&](const View<Real>& from, int r) {
+            std::copy_n(from[r], from.cols, to[rows[size_t(r)]]);
         });
     }
 
