@@ -11,6 +11,7 @@
 #include "backend/training.h"
 #include "commands.h"
 #include "core/error.h"
+#include "format.h"
 #include "io/safetensors_writer.h"
 #include "terminal.h"
 #include "train/model_card.h"
@@ -50,12 +51,6 @@ class FolderLock {
 std::string name_of(const std::filesystem::path& path) {
     const std::filesystem::path whole = std::filesystem::weakly_canonical(path);
     return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
-}
-
-std::string format(const char* pattern, double value) {
-    char text[64];
-    std::snprintf(text, sizeof(text), pattern, value);
-    return text;
 }
 
 std::string duration(double seconds) {

@@ -1,9 +1,9 @@
 #include "train/prompt_answers.h"
 
 #include <algorithm>
-#include <chrono>
 #include <deque>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "train/training_text.h"
@@ -11,11 +11,6 @@
 namespace aerie::train {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // The number and the turn that the answer to a prompt belongs to.
 struct Asked {
@@ -142,7 +137,7 @@ class Answers {
 
     void report() const {
         if (!options_.on_progress) return;
-        const double seconds = seconds_since(start_);
+        const double seconds = steady_seconds() - start_;
         TrainingProgress progress;
         progress.done = done_;
         progress.all = wanted_;
@@ -161,7 +156,7 @@ class Answers {
     size_t line_ = 0;
     std::deque<Asked> further_;  // next turns of conversations
     std::vector<Asked> asked_;   // by number of the prompt
-    Clock::time_point start_ = Clock::now();
+    double start_ = steady_seconds();
     int64_t wanted_ = 0, done_ = 0, tokens_ = 0;  // conversations; tokens of answers
     int too_long_ = 0;
 };

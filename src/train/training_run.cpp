@@ -1,17 +1,15 @@
 #include "train/training_run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <numeric>
-#include <set>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/quant.h"
 #include "draft/heads/eagle3_files.h"
 #include "draft/heads/kinds.h"
-#include "io/input_file.h"
 #include "model/tensor_rows.h"
 #include "train/head_file.h"
 #include "train/prompt_answers.h"
@@ -29,11 +27,6 @@ constexpr size_t kMinTexts = 8;
 constexpr int kHeldOutShare = 16;           // one text of so many is held out
 constexpr int64_t kHeldOutTokens = 24'000;  // and no more than these
 constexpr int kEvaluations = 40;            // in a whole training
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Some texts, and how many tokens they have.
 struct TextSet {
@@ -116,8 +109,7 @@ class Run {
     TrainingState state_;
     TrainingReport report_;
     Evaluation evaluation_;
-    bool is_resumed_ = false;
-    Clock::time_point start_;
+    double start_ = 0;
     double seconds_before_ = 0;
     int64_t tokens_before_ = 0;
 };
@@ -282,20 +274,19 @@ void Run::evaluate(Trainer& trainer, const TrainedHead& head, const DraftVocabul
     state_.best_tau = tau;
     state_.best_step = state_.steps;
     state_.since_best = 0;
-    report_.best = evaluation_;
 }
 
 void Run::learn(Trainer& trainer, TrainedHead& head, const DraftVocabulary& vocabulary) {
-    start_ = Clock::now();
+    start_ = steady_seconds();
     seconds_before_ = state_.seconds;
     tokens_before_ = trainer.tokens();
-    Clock::time_point saved = start_;
-    const auto tick = [&] { state_.seconds = seconds_before_ + seconds_since(start_); };
+    double saved = start_;
+    const auto tick = [&] { state_.seconds = seconds_before_ + steady_seconds() - start_; };
     const auto save = [&] {
         tick();
         state_.tokens = trainer.tokens();
         write_state(state_file(), state_, device_, head);
-        saved = Clock::now();
+        saved = steady_seconds();
     };
     if (state_.best_step < 0) {
         save();  // the folder is then known to be this training's before a head is written to it
@@ -312,7 +303,7 @@ void Run::learn(Trainer& trainer, TrainedHead& head, const DraftVocabulary& voca
         if (is_new) evaluate(trainer, head, vocabulary);
         tick();
         report(trainer, loss, is_new);
-        if (seconds_since(saved) >= kSaveSeconds) save();
+        if (steady_seconds() - saved >= kSaveSeconds) save();
     }
     save();
     report_.was_cancelled = is_cancelled();

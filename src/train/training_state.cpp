@@ -156,7 +156,7 @@ std::optional<TrainingState> read_state(const fs::path& file) {
     shape = {.hidden = members.whole("hidden", 1, kMaxSize),
              .intermediate = members.whole("intermediate", 1, kMaxSize),
              .heads = members.whole("heads", 1, kMaxSize),
-             .kv_heads = members.whole("kv_heads", 1, shape.heads > 0 ? shape.heads : kMaxSize),
+             .kv_heads = members.whole("kv_heads", 1, kMaxSize),
              .head_dim = members.whole("head_dim", 1, kMaxSize),
              .taps = members.whole("tap_count", 1, 8),
              .vocab = members.whole("vocab", 2, kMaxVocab),

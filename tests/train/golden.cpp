@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/quant.h"
 #include "io/checkpoint.h"
 #include "io/input_file.h"
 #include "paths.h"
@@ -74,15 +75,7 @@ std::vector<float> floats_of(const fs::path& folder, const std::string& name) {
     for (const int64_t size : tensor->shape) count *= size_t(size);
     const auto bytes = checkpoint.read(*tensor);
     std::vector<float> floats(count);
-    for (size_t i = 0; i < count; ++i) {
-        uint16_t half = 0;
-        if (tensor->dtype == DType::F32)
-            std::memcpy(&floats[i], bytes.get() + i * 4, 4);
-        else {
-            std::memcpy(&half, bytes.get() + i * 2, 2);
-            floats[i] = tensor->dtype == DType::F16 ? f16_to_f32(half) : bf16_to_f32(half);
-        }
-    }
+    unpack(floats.data(), bytes.get(), tensor->dtype, count);
     return floats;
 }
 

@@ -112,22 +112,18 @@ DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
 }  // namespace
 
 DraftHead hydra_head() {
-    return {.name = "a Hydra head",
-            .ending = "-hydra",
-            .method = {"hydra", "the same where heads see the tokens between", parallel_growth},
-            .has_tensors = is_hydra,
-            .config = hydra_config,
-            .complete = complete_parallel_heads,
-            .taps = [](const DraftPlan& plan) { return Taps{plan.target.layers}; },
-            .check = check_parallel,
-            .limits = parallel_limits,
-            .bytes = bytes_of,
-            .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
-                return std::make_shared<ParallelWeights>(source);
-            },
-            .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
-                -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); },
-            .most_levels = parallel_levels};
+    DraftHead head = parallel_head();
+    head.name = "a Hydra head";
+    head.ending = "-hydra";
+    head.method = {"hydra", "the same where heads see the tokens between", parallel_growth};
+    head.has_tensors = is_hydra;
+    head.config = hydra_config;
+    head.bytes = bytes_of;
+    head.levels = [](const DraftSource& source,
+                     const TreeDrafterLimits& reach) -> std::unique_ptr<LevelModel> {
+        return std::make_unique<Levels>(source, reach);
+    };
+    return head;
 }
 
 }  // namespace aerie

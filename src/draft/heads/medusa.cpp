@@ -85,22 +85,18 @@ DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
 }  // namespace
 
 DraftHead medusa_head() {
-    return {.name = "a Medusa head",
-            .ending = "-medusa",
-            .method = {"medusa", "a tree by a head for each token ahead", parallel_growth},
-            .has_tensors = is_medusa,
-            .config = medusa_config,
-            .complete = complete_parallel_heads,
-            .taps = [](const DraftPlan& plan) { return Taps{plan.target.layers}; },
-            .check = check_parallel,
-            .limits = parallel_limits,
-            .bytes = bytes_of,
-            .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
-                return std::make_shared<ParallelWeights>(source);
-            },
-            .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
-                -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); },
-            .most_levels = parallel_levels};
+    DraftHead head = parallel_head();
+    head.name = "a Medusa head";
+    head.ending = "-medusa";
+    head.method = {"medusa", "a tree by a head for each token ahead", parallel_growth};
+    head.has_tensors = is_medusa;
+    head.config = medusa_config;
+    head.bytes = bytes_of;
+    head.levels = [](const DraftSource& source,
+                     const TreeDrafterLimits& reach) -> std::unique_ptr<LevelModel> {
+        return std::make_unique<Levels>(source, reach);
+    };
+    return head;
 }
 
 }  // namespace aerie

@@ -189,4 +189,17 @@ Growth parallel_growth(const DraftOptions& options) {
     return dynamic_growth(options);
 }
 
+DraftHead parallel_head() {
+    DraftHead head;
+    head.complete = complete_parallel_heads;
+    head.taps = [](const DraftPlan& plan) { return Taps{plan.target.layers}; };
+    head.check = check_parallel;
+    head.limits = parallel_limits;
+    head.load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
+        return std::make_shared<ParallelWeights>(source);
+    };
+    head.most_levels = parallel_levels;
+    return head;
+}
+
 }  // namespace aerie

@@ -64,6 +64,9 @@ struct ParallelWeights final : DraftWeights {
 int inputs_of(const ParallelHeads& heads, int i);
 int most_inputs(const ParallelHeads& heads);
 
+// The row of a kind of parallel heads, without what tells Medusa and Hydra apart.
+DraftHead parallel_head();
+
 // Limits, checks and bytes for the methods that use such heads.
 int parallel_levels(const DraftPlan& plan);
 void check_parallel(const DraftPlan& plan);
