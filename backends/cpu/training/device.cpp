@@ -231,6 +231,7 @@ class CpuTraining final : public TrainingDevice {
                                std::span<const int> target_rows, double weight) override {
         const View<Real> p(targets);
         check(int(target_rows.size()) == logits.rows && targets.cols == logits.cols);
+        for (const int row : target_rows) check(row < targets.rows);
         std::vector<double> losses(target_rows.size());
         std::vector<char> hits(target_rows.size());
         each_row(logits, 40, [&](const View<Real>& z, int r) {
@@ -264,6 +265,7 @@ class CpuTraining final : public TrainingDevice {
                      std::span<const int> target_rows, double weight) override {
         const View<Real> from(x), goal(goals);
         check(int(target_rows.size()) == x.rows && goals.cols == x.cols && dx.rows == x.rows);
+        for (const int row : target_rows) check(row < goals.rows);
         std::vector<double> losses(target_rows.size());
         each_row(dx, 4, [&](const View<Real>& to, int r) {
             const int at = target_rows[size_t(r)];
