@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/error.h"
+#include "backend/training_checks.h"
 #include "cpu/parallel.h"
 #include "cpu/training/attention.h"
 #include "cpu/training/blas.h"
@@ -51,7 +51,7 @@ class CpuTraining final : public TrainingDevice {
 
     void read(const Matrix& from, std::span<double> dense) override {
         const View<Real> view(from);
-        check(dense.size() == from.size());
+        check_copied(from, dense.size());
         for (int r = 0; r < view.rows; ++r)
             std::copy_n(view[r], view.cols, dense.begin() + int64_t(r) * view.cols);
     }
@@ -66,10 +66,7 @@ class CpuTraining final : public TrainingDevice {
                   bool accumulate) override {
         const View<Real> c(out), x(a), y(b);
         const bool a_is_transposed = form == Product::at_b, b_is_transposed = form == Product::a_bt;
-        const int inner = a_is_transposed ? x.rows : x.cols;
-        check(c.rows == (a_is_transposed ? x.cols : x.rows) &&
-              c.cols == (b_is_transposed ? y.rows : y.cols) &&
-              inner == (b_is_transposed ? y.cols : y.rows));
+        const int inner = check_multiply(form, out, a, b);
         if (inner == 0) {
             if (!accumulate) fill(out, 0);
             return;
@@ -84,7 +81,7 @@ class CpuTraining final : public TrainingDevice {
 
     void add(const Matrix& out, const Matrix& x) override {
         const View<Real> from(x);
-        check(out.rows == x.rows && out.cols == x.cols);
+        check_add(out, x);
         each_row(out, 1, [&](const View<Real>& to, int r) {
             for (int i = 0; i < to.cols; ++i) to[r][i] += from[r][i];
         });
@@ -92,7 +89,7 @@ class CpuTraining final : public TrainingDevice {
 
     void add_bias(const Matrix& out, const Matrix& bias) override {
         const View<Real> from(bias);
-        check(bias.rows == 1 && bias.cols == out.cols);
+        check_vector(bias, out);
         each_row(out, 1, [&](const View<Real>& to, int r) {
             for (int i = 0; i < to.cols; ++i) to[r][i] += from[0][i];
         });
@@ -100,7 +97,7 @@ class CpuTraining final : public TrainingDevice {
 
     void sum_rows(const Matrix& out, const Matrix& x) override {
         const View<Real> to(out), from(x);
-        check(out.rows == 1 && out.cols == x.cols);
+        check_vector(out, x);
         each_column_group(to.cols, from.rows, [&](int first, int last) {
             for (int r = 0; r < from.rows; ++r)
                 for (int i = first; i < last; ++i) to[0][i] += from[r][i];
@@ -109,8 +106,7 @@ class CpuTraining final : public TrainingDevice {
 
     void gather(const Matrix& out, const Matrix& table, std::span<const int> rows) override {
         const View<Real> from(table);
-        check(int(rows.size()) == out.rows && table.cols == out.cols);
-        for (const int row : rows) check(row >= 0 && row < table.rows);
+        check_gather(out, table, rows);
         each_row(out, 1, [&](const View<Real>& to, int r) {
             std::copy_n(from[rows[size_t(r)]], to.cols, to[r]);
         });
@@ -118,8 +114,7 @@ class CpuTraining final : public TrainingDevice {
 
     void scatter(const Matrix& out, const Matrix& x, std::span<const int> rows) override {
         const View<Real> to(out);
-        check(int(rows.size()) == x.rows && x.cols == out.cols);
-        for (const int row : rows) check(row >= 0 && row < out.rows);
+        check_scatter(out, x, rows);
         each_row(x, 1, [&](const View<Real>& from, int r) {
             std::copy_n(from[r], from.cols, to[rows[size_t(r)]]);
         });
@@ -128,8 +123,7 @@ class CpuTraining final : public TrainingDevice {
     void rms_norm(const Matrix& out, const Matrix& inverse, const Matrix& x, const Matrix& weight,
                   double epsilon) override {
         const View<Real> from(x), w(weight), inverses(inverse);
-        check(out.rows == x.rows && out.cols == x.cols && weight.cols == x.cols &&
-              inverse.rows == x.rows);
+        check_rms_norm(out, inverse, x, weight);
         each_row(out, 2, [&](const View<Real>& to, int r) {
             Real squares = 0;
             for (int i = 0; i < to.cols; ++i) squares += from[r][i] * from[r][i];
@@ -144,7 +138,7 @@ class CpuTraining final : public TrainingDevice {
     void rms_norm_back(const Matrix& dx, const Matrix& dweight, const Matrix& dout,
                        const Matrix& inverse, const Matrix& x, const Matrix& weight) override {
         const View<Real> from(x), w(weight), inverses(inverse), d(dout), dw(dweight);
-        check(dout.rows == x.rows && dout.cols == x.cols && dweight.cols == x.cols);
+        check_rms_norm_back(dx, dweight, dout, inverse, x, weight);
         each_column_group(x.cols, x.rows, [&](int first, int last) {
             for (int r = 0; r < from.rows; ++r)
                 for (int i = first; i < last; ++i)
@@ -163,7 +157,7 @@ class CpuTraining final : public TrainingDevice {
 
     void rotate(const Matrix& x, std::span<const int> positions, int head_dim, double base,
                 bool back) override {
-        check(int(positions.size()) == x.rows && x.cols % head_dim == 0 && head_dim % 2 == 0);
+        check_rotate(x, positions, head_dim);
         const int half = head_dim / 2;
         std::vector<double> rates(static_cast<size_t>(half));
         for (int i = 0; i < half; ++i) rates[size_t(i)] = std::pow(base, -2.0 * i / head_dim);
@@ -183,7 +177,8 @@ class CpuTraining final : public TrainingDevice {
 
     void attend(const Matrix& out, const Matrix& lse, const Matrix& q, std::span<const Matrix> keys,
                 std::span<const Matrix> values, const TrainedAttention& shape) override {
-        each_attended(shape, q.rows, keys.size(), [&](int sequence, int head) {
+        check_attend(out, lse, q, keys, values, shape);
+        each_attended(shape, q.rows, [&](int sequence, int head) {
             AttentionPass<Real>(part(q, shape, sequence, head), parts(keys, shape, sequence, head),
                                 parts(values, shape, sequence, head))
                 .forward(part(out, shape, sequence, head), lse_part(lse, shape, sequence, head));
@@ -194,7 +189,8 @@ class CpuTraining final : public TrainingDevice {
                      std::span<const Matrix> dvalues, const Matrix& dout, const Matrix& out,
                      const Matrix& lse, const Matrix& q, std::span<const Matrix> keys,
                      std::span<const Matrix> values, const TrainedAttention& shape) override {
-        each_attended(shape, q.rows, keys.size(), [&](int sequence, int head) {
+        check_attend_back(dq, dkeys, dvalues, dout, out, lse, q, keys, values, shape);
+        each_attended(shape, q.rows, [&](int sequence, int head) {
             AttentionPass<Real>(part(q, shape, sequence, head), parts(keys, shape, sequence, head),
                                 parts(values, shape, sequence, head))
                 .backward({part(dq, shape, sequence, head), parts(dkeys, shape, sequence, head),
@@ -205,7 +201,7 @@ class CpuTraining final : public TrainingDevice {
 
     void gate(const Matrix& out, const Matrix& gate_up) override {
         const View<Real> from(gate_up);
-        check(gate_up.cols == 2 * out.cols && gate_up.rows == out.rows);
+        check_gate(out, gate_up);
         each_row(out, 20, [&](const View<Real>& to, int r) {
             const Real *g = from[r], *up = g + to.cols;
             for (int i = 0; i < to.cols; ++i) to[r][i] = silu(g[i]) * up[i];
@@ -215,7 +211,7 @@ class CpuTraining final : public TrainingDevice {
     // silu'(x) = s (1 + x (1 - s)), with s = 1 / (1 + exp(-x)).
     void gate_back(const Matrix& dgate_up, const Matrix& dout, const Matrix& gate_up) override {
         const View<Real> from(gate_up), d(dout);
-        check(gate_up.cols == 2 * dout.cols && dgate_up.cols == gate_up.cols);
+        check_gate_back(dgate_up, dout, gate_up);
         each_row(dgate_up, 20, [&](const View<Real>& to, int r) {
             const int width = to.cols / 2;
             const Real *g = from[r], *up = g + width;
@@ -230,8 +226,7 @@ class CpuTraining final : public TrainingDevice {
     CrossEntropy cross_entropy(const Matrix& logits, const Matrix& targets,
                                std::span<const int> target_rows, double weight) override {
         const View<Real> p(targets);
-        check(int(target_rows.size()) == logits.rows && targets.cols == logits.cols);
-        for (const int row : target_rows) check(row < targets.rows);
+        check_cross_entropy(logits, targets, target_rows);
         std::vector<double> losses(target_rows.size());
         std::vector<char> hits(target_rows.size());
         each_row(logits, 40, [&](const View<Real>& z, int r) {
@@ -264,8 +259,7 @@ class CpuTraining final : public TrainingDevice {
     double smooth_l1(const Matrix& dx, const Matrix& x, const Matrix& goals,
                      std::span<const int> target_rows, double weight) override {
         const View<Real> from(x), goal(goals);
-        check(int(target_rows.size()) == x.rows && goals.cols == x.cols && dx.rows == x.rows);
-        for (const int row : target_rows) check(row < goals.rows);
+        check_smooth_l1(dx, x, goals, target_rows);
         std::vector<double> losses(target_rows.size());
         each_row(dx, 4, [&](const View<Real>& to, int r) {
             const int at = target_rows[size_t(r)];
@@ -299,6 +293,7 @@ class CpuTraining final : public TrainingDevice {
     void update(const Matrix& weight, const Matrix& gradient, const Matrix& mean,
                 const Matrix& square, const AdamW& rule, int step, double clip) override {
         const View<Real> g(gradient), m(mean), v(square);
+        check_update(weight, gradient, mean, square);
         const double first = 1 - std::pow(rule.beta1, step),
                      second = 1 - std::pow(rule.beta2, step);
         each_row(weight, 10, [&](const View<Real>& w, int r) {
@@ -314,14 +309,10 @@ class CpuTraining final : public TrainingDevice {
     }
 
   private:
-    static void check(bool shapes_fit) {
-        if (!shapes_fit) throw Error("training: the shapes of an operation do not fit");
-    }
-
     template <class From>
     void copy_in(const Matrix& to, std::span<const From> dense) {
         const View<Real> view(to);
-        check(dense.size() == to.size());
+        check_copied(to, dense.size());
         for (int r = 0; r < view.rows; ++r)
             for (int i = 0; i < view.cols; ++i)
                 view[r][i] = Real(dense[size_t(r) * size_t(view.cols) + size_t(i)]);
@@ -345,9 +336,8 @@ class CpuTraining final : public TrainingDevice {
 
     // The query heads of a kv head add to the same gradients, so that one thread takes them all.
     template <class Body>
-    void each_attended(const TrainedAttention& shape, int rows, size_t depths, const Body& body) {
+    void each_attended(const TrainedAttention& shape, int rows, const Body& body) {
         const int sequences = int(shape.sequences.size()) - 1, group = shape.heads / shape.kv_heads;
-        check(sequences >= 1 && shape.sequences.back() == rows && depths >= 1);
         pool_.run(sequences * shape.kv_heads, double(rows) * rows * shape.head_dim,
                   [&](int first, int last, int) {
                       for (int i = first; i < last; ++i)
