@@ -18,7 +18,7 @@ MIN_FILES = 400
 BELOW = {}
 for name, more in (("core", ()), ("backend", ("core",)), ("io", ("core",)), ("jinja", ("core", "io")), ("text", ("jinja",)),
                    ("model", ("core", "io", "backend")), ("draft", ("model",)), ("engine", ("draft", "text")),
-                   ("train", ("engine",)), ("measure", ("engine",)), ("talk", ("engine",)), ("serve", ("talk",)), ("api", ("talk",))):
+                   ("measure", ("engine",)), ("talk", ("engine",)), ("train", ("talk",)), ("serve", ("talk",)), ("api", ("talk",))):
     BELOW[name] = set(more).union(*(BELOW[below] for below in more))
 
 

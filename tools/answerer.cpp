@@ -21,14 +21,19 @@ std::string whole(int count, const char* what) {
 
 }  // namespace
 
-Answerer::Answerer(std::shared_ptr<SharedModel> model, const NamedText& chat_template)
-    : model_(std::move(model)), template_(chat_template), talk_(std::make_unique<Talk>(model_)) {}
+Answerer::Answerer(std::shared_ptr<SharedModel> model, const NamedText& chat_template,
+                   Learning* learning)
+    : model_(std::move(model)),
+      template_(chat_template),
+      learning_(learning),
+      talk_(std::make_unique<Talk>(model_)) {}
 
 void Answerer::answer(Dialogue& dialogue, const AnswerSettings& settings) {
     Request request;
     request.prompt = prompt_with_room(dialogue, settings.max_tokens);
     request.answer.sampling = settings.sampling;
     request.answer.drafts = settings.drafts;
+    if (learning_ && settings.drafts) request.answer.head = learning_->head("");
     request.max_tokens = settings.max_tokens;
     request.eos_ids = model_->eos_ids();
     request.cancelled = [] { return interrupt_noted() || interrupted(); };
@@ -36,6 +41,7 @@ void Answerer::answer(Dialogue& dialogue, const AnswerSettings& settings) {
     run(request, settings);
     const GenerationResult& result = talk_->answer().result();
     if (!result.ids.empty()) dialogue.turns.back().answer = result.text;
+    if (learning_) learning_->learn("", request.prompt, result.ids);
     note_end(request, settings.on_terminal);
     if (settings.stats) show_stats(request);
 }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "dialogue.h"
+#include "talk/learning.h"
 #include "talk/talk.h"
 
 namespace aerie {
@@ -18,7 +19,9 @@ struct AnswerSettings {
 class Answerer {
   public:
     // The template must outlive it.
-    Answerer(std::shared_ptr<SharedModel> model, const NamedText& chat_template);
+    // `learning` takes the answers; null: nothing does.
+    Answerer(std::shared_ptr<SharedModel> model, const NamedText& chat_template,
+             Learning* learning);
 
     // Runs the new part of the prompt, shows the answer as it grows and adds it to the dialogue. If
     // it was stopped before its first token, the turn stays without an answer. If the context has
@@ -40,6 +43,7 @@ class Answerer {
 
     std::shared_ptr<SharedModel> model_;
     const NamedText& template_;
+    Learning* learning_;
     std::unique_ptr<Talk> talk_;
 };
 

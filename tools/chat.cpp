@@ -9,6 +9,7 @@
 #include "core/replaced_file.h"
 #include "core/utf8.h"
 #include "io/json.h"
+#include "learning.h"
 #include "line_history.h"
 #include "line_reader.h"
 #include "terminal.h"
@@ -22,10 +23,10 @@ namespace fs = std::filesystem;
 class Chat {
   public:
     Chat(std::shared_ptr<SharedModel> model, const NamedText& chat_template, Dialogue dialogue,
-         const AnswerSettings& settings)
+         const AnswerSettings& settings, Learning* learning)
         : model_(model),
           template_(chat_template),
-          answerer_(std::move(model), chat_template),
+          answerer_(std::move(model), chat_template, learning),
           dialogue_(std::move(dialogue)),
           settings_(settings) {}
 
@@ -262,7 +263,9 @@ int run_chat(const ChatOptions& options) {
     }
     end_cleanly_on_signals();
     const std::unique_ptr<LineReader> reader = make_reader(is_terminal);
-    Chat chat(model, chat_template, {.system = options.system}, settings);
+    const std::shared_ptr<Learning> learning =
+        options.learn ? start_learning(model, load_options) : nullptr;
+    Chat chat(model, chat_template, {.system = options.system}, settings, learning.get());
     const int code = talk_by(*reader, chat, is_terminal);
     if (options.model.profile) print_op_times(model->backend());
     model->review_costs();

@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <system_error>
 #include <utility>
+
+#include "state_folder.h"
 
 namespace aerie {
 
@@ -75,13 +76,8 @@ void LineHistory::add(const std::string& line) {
 }
 
 fs::path chat_history_file() {
-    const auto variable = [](const char* name) {
-        const char* value = std::getenv(name);
-        return fs::path(value ? value : "");
-    };
-    fs::path state = variable("XDG_STATE_HOME");
-    if (!state.is_absolute()) state = variable("HOME") / ".local" / "state";
-    return state.is_absolute() ? state / "aerie" / "chat_history" : fs::path();
+    const fs::path state = state_folder();
+    return state.empty() ? state : state / "chat_history";
 }
 
 }  // namespace aerie

@@ -25,6 +25,7 @@ int run(int argc, char** argv) {
     if (line.bench) return aerie::run_bench(*line.bench);
     if (line.compare) return aerie::run_compare(*line.compare);
     if (line.train) return aerie::run_train(*line.train);
+    if (line.forget) return aerie::run_forget(*line.forget);
     if (line.serve) return aerie::run_serve(*line.serve);
     aerie::print(line.text);
     return 0;

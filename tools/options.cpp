@@ -46,6 +46,8 @@ void add_info(CLI::App& app, InfoOptions& options) {
     add_model_options(app, options.model);
 }
 
+void add_forget(CLI::App&, ForgetOptions&) {}
+
 void add_devices(CLI::App& app, DevicesOptions& options) {
     app.add_flag("--json", options.json, "print one JSON object");
 }
@@ -157,6 +159,8 @@ CommandLine parse_command_line(int argc, char** argv) {
     add_command(app, line.compare, "compare", "Whether two devices or more compute the same",
                 add_compare);
     add_command(app, line.train, "train", "Train a draft head for a model", add_train);
+    add_command(app, line.forget, "forget", "Delete what --learn has learnt, and from what",
+                add_forget);
     add_command(app, line.serve, "serve", "Answer over HTTP, as OpenAI's API does", add_serve);
     app.footer(
         "`aerie COMMAND --help` shows the flags of a command. AERIE_MODEL, AERIE_HEAD, "

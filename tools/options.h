@@ -64,7 +64,7 @@ struct ChatOptions {
     std::optional<std::string> system, chat_template;
     int max_tokens = -1;  // per answer
     SamplingOptions sampling;
-    bool stats = false, shade = false;
+    bool stats = false, shade = false, learn = false;
 };
 
 struct InfoOptions {
@@ -142,8 +142,10 @@ struct ServeOptions {
     std::optional<std::string> api_key, alias;
     int parallel = 4, keep = 4, drain_seconds = 30;
     std::vector<std::string> hosts, origins;  // additional ones to allow
-    bool quiet = false;
+    bool learn = false, quiet = false;
 };
+
+struct ForgetOptions {};
 
 struct TokenizeOptions {
     std::optional<std::string> model, prompt, prompt_file, strings, decode;
@@ -166,6 +168,7 @@ struct CommandLine {
     std::optional<RenderOptions> render;
     std::optional<InfoOptions> info;
     std::optional<DevicesOptions> devices;
+    std::optional<ForgetOptions> forget;
     std::optional<PerplexityOptions> perplexity;
     std::optional<SynthOptions> synth;
     std::optional<ConvertOptions> convert;

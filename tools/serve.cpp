@@ -4,6 +4,7 @@
 #include "assumed.h"
 #include "commands.h"
 #include "core/utf8.h"
+#include "learning.h"
 #include "serve/requests/names.h"
 #include "serve/sockets/server.h"
 #include "terminal.h"
@@ -75,6 +76,7 @@ int run_serve(const ServeOptions& options) {
     service_options.page = kChatPage;
     service_options.page_policy = kChatPagePolicy;
     service_options.parallel = options.parallel;
+    if (options.learn) service_options.learning = start_learning(model, load);
     service_options.log = [](const std::string& line) { tell("aerie: " + printable(line) + "\n"); };
     Service service(model, service_options);
     const std::string host =

@@ -1,12 +1,6 @@
 // `aerie train`: a draft head for a model, on the machine that runs it.
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include "backend/training.h"
 #include "commands.h"
@@ -14,6 +8,7 @@
 #include "format.h"
 #include "io/safetensors_writer.h"
 #include "terminal.h"
+#include "train/folder_lock.h"
 #include "train/model_card.h"
 #include "train/training_run.h"
 
@@ -23,29 +18,6 @@ namespace {
 
 using train::Evaluation;
 using train::TrainingProgress;
-
-// Keeps other programs from training into the same folder.
-class FolderLock {
-  public:
-    // Makes the folder. Throws Error, UsageError.
-    explicit FolderLock(const std::filesystem::path& head) {
-        const std::filesystem::path folder = train::training_folder(head);
-        std::error_code error;
-        std::filesystem::create_directories(folder, error);
-        if (error) throw Error(folder.string() + ": " + error.message());
-        file_ = ::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        if (file_ < 0) throw Error(folder.string() + ": " + std::strerror(errno));
-        if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
-        ::close(file_);
-        throw UsageError("another program trains into " + head.string());
-    }
-    ~FolderLock() { ::close(file_); }
-    FolderLock(const FolderLock&) = delete;
-    FolderLock& operator=(const FolderLock&) = delete;
-
-  private:
-    int file_ = -1;
-};
 
 // The last part of a path as the user wrote it: "head" for "heads/head/" and for ".".
 std::string name_of(const std::filesystem::path& path) {
@@ -129,7 +101,7 @@ int run_train(const TrainOptions& options) {
     load_options.sequences = options.parallel;
     load_options.context = std::min(options.max_text + options.max_answer,
                                     target_config(open_model(load_options.model)).context);
-    const FolderLock lock(options.folder);
+    const train::FolderLock lock(train::training_folder(options.folder));
     ProgressLine progress(options.quiet);
     load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     const std::unique_ptr<TrainingDevice> device = open_training_device(load_options.threads);

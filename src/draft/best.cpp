@@ -50,6 +50,10 @@ class Best final : public Drafter, CostAware {
     }
 
     DraftReach reach() const override { return reach_; }
+    // The weights are those of the first head.
+    void use_head(const std::shared_ptr<const DraftWeights>& weights) override {
+        if (parts_.size() > 1) parts_[1].drafter->use_head(weights);
+    }
     std::unique_ptr<DraftState> begin() override { return std::make_unique<State>(*this); }
     void observe(const Observed& observed) override;
     void prepare(const DraftRequest& request) override {

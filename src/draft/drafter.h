@@ -3,6 +3,8 @@
 // its DraftState.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -92,9 +94,27 @@ class CostAware {
     virtual TreePlan planned(const DraftState& state) const = 0;
 };
 
+// Weights on a device, shared by all drafters that use them.
+class DraftWeights {
+  public:
+    virtual ~DraftWeights() = default;
+    // No other weights of this process have this number; keys of recordings contain it.
+    uint64_t number() const { return number_; }
+
+  private:
+    static uint64_t next_number() {
+        static std::atomic<uint64_t> last{0};
+        return ++last;
+    }
+    const uint64_t number_ = next_number();
+};
+
 class Drafter {
   public:
     virtual ~Drafter() = default;
+    // Drafts with the weights of another head of the same shape from now on (Model::load_head);
+    // null: with the head that the drafter was made for. Drafters without a head ignore it.
+    virtual void use_head(const std::shared_ptr<const DraftWeights>& weights) { (void)weights; }
     virtual DraftReach reach() const = 0;
     // The state of a new sequence. Throws Error if there are more sequences than were planned for.
     virtual std::unique_ptr<DraftState> begin() = 0;

@@ -36,12 +36,6 @@ struct DraftBytes {
     WeightTypes types;  // bytes of the matrices among the weights, by type
 };
 
-// Weights on a device, shared by all drafters that use them.
-class DraftWeights {
-  public:
-    virtual ~DraftWeights() = default;
-};
-
 struct DraftSource {
     Backend& backend;
     const Target& target;

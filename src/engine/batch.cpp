@@ -121,7 +121,8 @@ ChosenTokens Batch::prefill(Sequence& sequence, const std::function<bool()>& can
     observe(sequence, first, t_.features.row_range(0, count), true);
     sequence.commit(count);
     Stopwatch watch(limits_.clock, seconds_.draft);
-    if (sequence.answer().drafts) drafter_.prepare({sequence.draft(), sequence.tokens()});
+    if (sequence.answer().drafts)
+        drafter_for(sequence).prepare({sequence.draft(), sequence.tokens()});
     return output;
 }
 
@@ -144,7 +145,7 @@ void Batch::propose(std::span<Cycle> cycles) {
             request.noise = &noise;
             request.drawn = &cycle.drawn;
         }
-        cycle.tree = drafter_.propose(request);
+        cycle.tree = drafter_for(sequence).propose(request);
     }
 }
 
@@ -357,7 +358,8 @@ std::span<const int> Batch::sample(int first, int count, const Rules& rules, boo
 void Batch::observe(Sequence& sequence, int first, Tensor features, bool is_prompt) {
     if (!sequence.answer().drafts) return;  // let_draft_follow() has the positions run again
     Stopwatch watch(limits_.clock, seconds_.draft);
-    drafter_.observe({sequence.draft(), sequence.tokens(), first, features, is_prompt});
+    drafter_for(sequence).observe(
+        {sequence.draft(), sequence.tokens(), first, features, is_prompt});
 }
 
 // Chooses after a drawn tree, on the host, by rejection sampling. `first` is the cycle's first row

@@ -105,6 +105,11 @@ class Batch {
     BatchTensors::SequenceTensors& tensors_of(Sequence& sequence) {
         return t_.by_sequence[size_t(sequence.pages().sequence())];
     }
+    // The drafter, with the sequence's head.
+    Drafter& drafter_for(const Sequence& sequence) {
+        drafter_.use_head(sequence.answer().head);
+        return drafter_;
+    }
     void forward(int logit_rows);
     void begin_choices(Sequence& sequence);
     Rules rules_of(Sequence& sequence);

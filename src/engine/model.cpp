@@ -3,6 +3,7 @@
 
 #include "backend/registry.h"
 #include "core/error.h"
+#include "draft/heads/head.h"
 #include "model/tensors.h"
 
 namespace aerie {
@@ -69,6 +70,28 @@ std::unique_ptr<Drafter> Model::drafter(const DraftOptions& options, const Batch
         source.weights = weights;
     }
     return make_drafter(source);
+}
+
+std::shared_ptr<const DraftWeights> Model::load_head(const std::filesystem::path& head) {
+    LoadOptions options = options_;
+    options.head = head;
+    options.more_heads.clear();
+    if (!files_.head || !files_.head_config->kind->random.config_json)
+        throw UsageError("the model has no draft head that another could replace");
+    ModelFiles files = ModelFiles::open(options);
+    files.replace_unstorable(*backend_);
+    const HeadConfig& ours = *files_.head_config;
+    HeadConfig& theirs = *files.head_config;
+    theirs.context = ours.context;
+    theirs.eos_ids = ours.eos_ids;
+    const auto shape_of = [](const HeadConfig& config) {
+        return config.kind->random.config_json(config).dump();
+    };
+    if (ours.kind != theirs.kind || shape_of(ours) != shape_of(theirs))
+        throw Error(head.string() + ": this head has another shape than " +
+                    files_.head->path.string());
+    const DraftPlan plan = files.draft_plan(options.draft, options, limits());
+    return theirs.kind->load({*backend_, *target_, plan, nullptr});
 }
 
 Model::Drafting Model::start_session(std::unique_ptr<Drafter> drafter, const BatchLimits& limits) {

@@ -1,6 +1,7 @@
 // A loaded model: a backend, the target's weights, and the weights of its drafters.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -28,6 +29,10 @@ class Model {
     // Makes a drafter. Its weights are loaded once, however many drafters use them. Throws Error,
     // UsageError.
     std::unique_ptr<Drafter> drafter(const DraftOptions& options, const BatchLimits& limits);
+
+    // The weights of another head, for Drafter::use_head. Throws Error unless it is a head of the
+    // same kind and shape as the model's own, which must not be random.
+    std::shared_ptr<const DraftWeights> load_head(const std::filesystem::path& head);
 
     // A drafter and a session with it.
     struct Drafting {

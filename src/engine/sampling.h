@@ -36,6 +36,8 @@ struct AnswerOptions {
     bool with_logprobs = false;  // for each token
     int alternatives = 0;        // likeliest tokens reported for each place, with logprobs
     LogitEdit edit_logits;       // may be empty
+    // The head that drafts (Drafter::use_head); null: the one that the drafter was made for.
+    std::shared_ptr<const DraftWeights> head;
 };
 
 // Throws UsageError naming the value that is out of range.

@@ -133,6 +133,7 @@ void Answering::take_talk() {
     request.on_text = [this](const std::string& text) {
         deltas_->add(text, result().origins.back());
     };
+    if (is_learnt()) request.answer.head = context_.learning->head(asked_.key);
     if (!begun_.ids.empty()) request.begun = &begun_;
     lease_->begin(request);
 }
@@ -176,6 +177,7 @@ void Answering::end_choice() {
     is_begun_ = false;
     context_.metrics.count_answer(result(), int(request_.prompt.size()), choice_ == 0);
     usage_.completion += int(result().ids.size());
+    if (is_learnt()) context_.learning->learn(asked_.key, request_.prompt, result().ids);
     if (choice_ == 0) {
         usage_.prompt = int(request_.prompt.size());
         usage_.reused = result().reused;

@@ -13,6 +13,7 @@
 #include "serve/reply_room.h"
 #include "serve/requests/request.h"
 #include "serve/schedule.h"
+#include "talk/learning.h"
 
 namespace aerie {
 
@@ -23,6 +24,7 @@ struct RequestContext {
     Metrics& metrics;
     ReplyRoom& room;
     std::string model_name, drafter;
+    std::shared_ptr<Learning> learning;  // may be null
     Log log;
 };
 
@@ -43,6 +45,8 @@ class Answering : public Job {
     bool say_whole();
     void begin_choice();
     void take_talk();
+    // Whether the client's answers are learnt from, and drafted by a head of their own.
+    bool is_learnt() const { return context_.learning && !asked_.key.empty() && asked_.drafts; }
     std::string delta_of(bool is_over);
     void end_choice();
     void end_stream();

@@ -132,6 +132,7 @@ Service::Service(std::shared_ptr<SharedModel> model, ServiceOptions options)
                reply_room_,
                options_.model_name,
                model_->options().draft.method,
+               options_.learning,
                options_.log},
       schedule_({options_.parallel, std::max(options_.parallel, model_->options().sequences),
                  options_.waiting}),
@@ -228,17 +229,18 @@ void Service::check_model(const std::string& name) const {
 }
 
 void Service::chat(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
-    complete(parse_chat_request(request.body), request.received, exchange);
+    complete(parse_chat_request(request.body), request, exchange);
 }
 
 void Service::completions(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
-    complete(parse_completion_request(request.body), request.received, exchange);
+    complete(parse_completion_request(request.body), request, exchange);
 }
 
-void Service::complete(CompletionRequest asked, double received,
+void Service::complete(CompletionRequest asked, const HttpRequest& request,
                        const std::shared_ptr<Exchange>& exchange) {
     check_model(asked.model);
     if (exchange->is_gone()) return;
+    asked.key = request.key;
     Request first = request_of(asked);
     if (!asked.stream) {
         const int room = model_->context() - int(first.prompt.size());
@@ -249,7 +251,7 @@ void Service::complete(CompletionRequest asked, double received,
     asked.prompt = std::string();
     asked.joined = {};
     const auto answering = std::make_shared<Answering>(context_, std::move(asked), std::move(first),
-                                                       exchange, received);
+                                                       exchange, request.received);
     exchange->set_waiter(std::make_shared<ClientWatch>(schedule_, answering));
     if (!schedule_.add(answering)) throw kTooMany;
 }

@@ -14,15 +14,17 @@
 #include "serve/requests/problem.h"
 #include "serve/schedule.h"
 #include "serve/worker_pool.h"
+#include "talk/learning.h"
 
 namespace aerie {
 
 struct ServiceOptions {
-    std::string model_name;   // as clients see it
-    std::string page;         // the HTML at "/"
-    std::string page_policy;  // its Content-Security-Policy
-    int parallel = 4;         // requests at a time
-    int waiting = 64;         // requests that may wait; the next one is refused
+    std::string model_name;              // as clients see it
+    std::string page;                    // the HTML at "/"
+    std::string page_policy;             // its Content-Security-Policy
+    int parallel = 4;                    // requests at a time
+    int waiting = 64;                    // requests that may wait; the next one is refused
+    std::shared_ptr<Learning> learning;  // learns from requests with a key; may be null
     Log log;
 };
 
@@ -61,7 +63,7 @@ class Service {
     void preflight(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
 
     void handle_now(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) noexcept;
-    void complete(CompletionRequest asked, double received,
+    void complete(CompletionRequest asked, const HttpRequest& request,
                   const std::shared_ptr<Exchange>& exchange);
     Json about_model() const;
     Json model_json() const;

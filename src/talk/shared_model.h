@@ -2,11 +2,13 @@
 // talk at a time, one step each.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/fair_mutex.h"
 #include "engine/learned_costs.h"
 #include "engine/model.h"
@@ -39,11 +41,16 @@ class SharedModel {
 
     // Everything below may only be used while holding turns().
     FairMutex& turns() { return turns_; }
+    Model& model() { return *model_; }
     Backend& backend() { return model_->backend(); }
     Sequence make_sequence();  // throws Error if there are as many as allowed
     Batch& batch() { return batch_; }
     Drafter& drafter() { return *drafter_; }
     KvPool& kv() { return kv_; }
+
+    // Marks that an answer goes on now; and the time since then, which any thread may ask for.
+    void note_use() { last_use_ = steady_seconds(); }
+    double idle_seconds() const { return steady_seconds() - last_use_; }
 
     // To be called after the work: checks whether the measured costs still hold.
     void review_costs() const { costs_.review(); }
@@ -62,6 +69,7 @@ class SharedModel {
     KvPool kv_;
     Batch batch_;
     FairMutex turns_;
+    std::atomic<double> last_use_ = steady_seconds();
     mutable std::once_flag identified_;
     mutable Identity identity_;
 };

@@ -57,6 +57,7 @@ void Talk::begin(const Request& request) {
 bool Talk::step() {
     if (!answer_) throw UsageError("no answer was begun");
     if (!is_answering_) return false;
+    model_->note_use();
     const std::lock_guard turn(model_->turns());
     try {
         if (answer_->step()) return true;

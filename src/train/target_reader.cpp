@@ -61,24 +61,39 @@ DraftVocabulary DraftVocabulary::of(std::vector<int> ids, int vocab) {
 }
 
 TargetReader::TargetReader(Backend& backend, Target& target, TrainingDevice& device, int positions,
-                           Taps taps, bool with_goals)
+                           Taps taps, bool with_goals, FairMutex* turns)
     : backend_(backend),
       target_(target),
       device_(device),
       taps_(std::move(taps)),
       with_goals_(with_goals),
-      kv_(backend, shape_of(target.config(), positions)),
+      turns_(turns),
       tapped_(size_t(positions) * taps_.size() * size_t(target.config().hidden)),
       scores_(size_t(positions) * size_t(target.config().vocab)) {
+    const std::unique_lock turn = take_turn();
+    memory_ = std::make_unique<Memory>(backend, target.config(), positions, int(taps_.size()));
+}
+
+TargetReader::~TargetReader() {
+    const std::unique_lock turn = take_turn();
+    memory_.reset();
+}
+
+TargetReader::Memory::Memory(Backend& backend, const ModelConfig& config, int positions, int taps)
+    : kv(backend, shape_of(config, positions)) {
     TensorPlan plan;
-    plan.add(rows_, DType::I32, kPassRows, kRowInts);
-    plan.add(features_, DType::F32, kPassRows, int(taps_.size()) * target.config().hidden);
-    plan.add(logits_, DType::F32, kPassRows, target.config().vocab);
-    memory_ = plan.allocate(backend);
+    plan.add(rows, DType::I32, kPassRows, kRowInts);
+    plan.add(features, DType::F32, kPassRows, taps * config.hidden);
+    plan.add(logits, DType::F32, kPassRows, config.vocab);
+    buffer = plan.allocate(backend);
+}
+
+std::unique_lock<FairMutex> TargetReader::take_turn() const {
+    return turns_ ? std::unique_lock(*turns_) : std::unique_lock<FairMutex>();
 }
 
 TargetOutputs TargetReader::read(const TrainingTexts& texts, const DraftVocabulary& vocabulary) {
-    const int rows = texts.rows(), width = features_.cols, vocab = target_.config().vocab;
+    const int rows = texts.rows(), width = memory_->features.cols, vocab = target_.config().vocab;
     TargetOutputs made;
     made.features = device_.allocate(rows, width);
     if (with_goals_) made.goals = device_.allocate(rows, width);
@@ -116,26 +131,28 @@ TargetOutputs TargetReader::read(const TrainingTexts& texts, const DraftVocabula
 // Fills the first rows of tapped_ and scores_.
 void TargetReader::run(std::span<const int> tokens) {
     check_tokens(tokens, target_.config().vocab);
-    KvPages pages = kv_.begin();
+    KvPages pages = memory_->kv.begin();
     pages.hold(int(tokens.size()));
     for (int first = 0; first < int(tokens.size()); first += kPassRows) {
         const int count = std::min(kPassRows, int(tokens.size()) - first);
         std::vector<Row> rows;
         for (int i = first; i < first + count; ++i)
             rows.push_back(causal_row(tokens[size_t(i)], i, pages.sequence()));
-        const Tensor block = rows_.row_range(0, count);
+        const std::unique_lock turn = take_turn();
+        const Tensor block = memory_->rows.row_range(0, count);
         backend_.write(block, rows.data());
         TargetPass pass;
         pass.rows = {block};
-        pass.kv = &kv_;
+        pass.kv = &memory_->kv;
         pass.taps = taps_;
-        pass.features = features_.row_range(0, count);
-        pass.logits = logits_.row_range(0, count);
+        pass.features = memory_->features.row_range(0, count);
+        pass.logits = memory_->logits.row_range(0, count);
         target_.forward(pass);
-        backend_.read(pass.features, tapped_.data() + size_t(first) * size_t(features_.cols));
-        backend_.read(pass.logits, scores_.data() + size_t(first) * size_t(logits_.cols));
+        backend_.read(pass.features,
+                      tapped_.data() + size_t(first) * size_t(memory_->features.cols));
+        backend_.read(pass.logits, scores_.data() + size_t(first) * size_t(memory_->logits.cols));
         for (int i = first; i < first + count; ++i)
-            if (!std::isfinite(scores_[size_t(i) * size_t(logits_.cols)]))
+            if (!std::isfinite(scores_[size_t(i) * size_t(memory_->logits.cols)]))
                 throw Error("the model computed NaN or infinite logits; its weights are damaged");
     }
 }

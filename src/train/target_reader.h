@@ -2,6 +2,7 @@
 // into what a head is trained with.
 #pragma once
 
+#include "core/fair_mutex.h"
 #include "model/kv_pool.h"
 #include "model/target.h"
 #include "train/batch.h"
@@ -24,14 +25,19 @@ struct DraftVocabulary {
 class TargetReader {
   public:
     // Texts have at most `positions` tokens. With `goals`, features of the next position are kept,
-    // too. Throws Error.
+    // too. `turns` is held during each pass; null: nobody else uses the backend. Throws Error.
     TargetReader(Backend& backend, Target& target, TrainingDevice& device, int positions, Taps taps,
-                 bool with_goals);
+                 bool with_goals, FairMutex* turns = nullptr);
+    ~TargetReader();
+    TargetReader(const TargetReader&) = delete;
+    TargetReader& operator=(const TargetReader&) = delete;
 
+    const Taps& taps() const { return taps_; }
     // Throws Error if a logit is not finite, UsageError for a token that the target does not have.
     TargetOutputs read(const TrainingTexts& texts, const DraftVocabulary& vocabulary);
 
   private:
+    std::unique_lock<FairMutex> take_turn() const;
     void run(std::span<const int> tokens);
 
     Backend& backend_;
@@ -39,9 +45,15 @@ class TargetReader {
     TrainingDevice& device_;
     Taps taps_;
     bool with_goals_;
-    KvPool kv_;
-    Buffer memory_;
-    Tensor rows_, features_, logits_;
+    FairMutex* turns_;
+    // Device memory; `turns` is held while it is allocated.
+    struct Memory {
+        Memory(Backend& backend, const ModelConfig& config, int positions, int taps);
+        KvPool kv;
+        Buffer buffer;
+        Tensor rows, features, logits;
+    };
+    std::unique_ptr<Memory> memory_;
     std::vector<float> tapped_, scores_;  // [positions, taps * hidden], [positions, vocab]
 };
 

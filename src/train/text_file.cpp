@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "core/replaced_file.h"
 #include "io/json.h"
 
 namespace aerie::train {
@@ -83,16 +84,43 @@ void TextFile::add(const std::string& id, const std::string& kind, std::vector<i
 
 void TextFile::append(const std::string& id, const std::string& kind,
                       const std::vector<int>& tokens, const std::vector<bool>& mask) {
-    Json::Array ids(tokens.begin(), tokens.end());
-    std::string answers;
-    for (const bool is_answer : mask) answers += is_answer ? '1' : '0';
-    Json line;
-    line.set("id", id);
-    if (!kind.empty()) line.set("kind", kind);
-    line.set("ids", std::move(ids));
-    line.set("mask", answers);
-    write(line.dump());
     add(id, kind, tokens, mask);
+    try {
+        write(line_of(names_.size() - 1));
+    } catch (...) {
+        texts_.tokens.pop_back();
+        texts_.mask.pop_back();
+        names_.pop_back();
+        kinds_.pop_back();
+        ids_.erase(id);
+        throw;
+    }
+}
+
+std::string TextFile::line_of(size_t text) const {
+    const std::vector<int>& tokens = texts_.tokens[text];
+    std::string answers;
+    for (const bool is_answer : texts_.mask[text]) answers += is_answer ? '1' : '0';
+    Json line;
+    line.set("id", names_[text]);
+    if (!kinds_[text].empty()) line.set("kind", kinds_[text]);
+    line.set("ids", Json::Array(tokens.begin(), tokens.end()));
+    line.set("mask", answers);
+    return line.dump();
+}
+
+size_t TextFile::keep_newest(size_t count) {
+    const size_t dropped = names_.size() - std::min(count, names_.size());
+    std::string content = header() + '\n';
+    for (size_t text = dropped; text < names_.size(); ++text) content += line_of(text) + '\n';
+    ReplacedFile(path_, FileAccess::owner).commit(content);
+    for (size_t text = 0; text < dropped; ++text) ids_.erase(names_[text]);
+    const auto erase = [&](auto& all) { all.erase(all.begin(), all.begin() + ptrdiff_t(dropped)); };
+    erase(texts_.tokens);
+    erase(texts_.mask);
+    erase(names_);
+    erase(kinds_);
+    return dropped;
 }
 
 void TextFile::write(const std::string& line) {

@@ -29,10 +29,14 @@ class TextFile {
     // Throws Error if the disk is full; the file is then as before.
     void append(const std::string& id, const std::string& kind, const std::vector<int>& tokens,
                 const std::vector<bool>& mask);
+    // Drops all texts but the last `count`, and returns how many were dropped. Throws Error; the
+    // file is then as before.
+    size_t keep_newest(size_t count);
 
   private:
     std::string header() const;
     void read_line(const std::string& line, int number);
+    std::string line_of(size_t text) const;
     void write(const std::string& line);
     void add(const std::string& id, const std::string& kind, std::vector<int> tokens,
              std::vector<bool> mask);

@@ -7,6 +7,19 @@
 
 namespace aerie::train {
 
+HeadShape shape_of(const ModelConfig& layer, int taps, int draft_vocab) {
+    return {.hidden = layer.hidden,
+            .intermediate = layer.intermediate,
+            .heads = layer.attention.heads,
+            .kv_heads = layer.attention.kv_heads,
+            .head_dim = layer.size_of_head(),
+            .taps = taps,
+            .vocab = layer.vocab,
+            .draft_vocab = draft_vocab,
+            .epsilon = layer.rms_epsilon,
+            .rope_base = layer.rope.theta};
+}
+
 TrainedHead::TrainedHead(TrainingDevice& device, const HeadShape& shape)
     : device_(device), shape_(shape) {
     const bool is_eagle3 = shape.draft_vocab > 0;
@@ -55,6 +68,14 @@ const Parameter& TrainedHead::parameter(const std::string& name) const {
 
 void TrainedHead::clear_gradients() {
     for (const Parameter& parameter : parameters_) device_.fill(parameter.gradient, 0);
+}
+
+void TrainedHead::forget() {
+    for (const Parameter& parameter : parameters_) {
+        device_.fill(parameter.mean, 0);
+        device_.fill(parameter.square, 0);
+    }
+    steps_ = 0;
 }
 
 double TrainedHead::gradient_norm() {

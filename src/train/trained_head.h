@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/training.h"
+#include "model/config.h"
 
 namespace aerie::train {
 
@@ -20,6 +21,9 @@ struct HeadShape {
     int query_width() const { return heads * head_dim; }
     int kv_width() const { return kv_heads * head_dim; }
 };
+
+// The shape of a head whose layer is like this one.
+HeadShape shape_of(const ModelConfig& layer, int taps, int draft_vocab);
 
 // A tensor of the head's file; several may be parts of one matrix, which one product multiplies.
 struct Parameter {
@@ -37,6 +41,7 @@ class TrainedHead {
     const Parameter& parameter(const std::string& name) const;
 
     void clear_gradients();
+    void forget();  // moments and steps; the parameters stay
     // The L2 norm of all gradients together.
     double gradient_norm();
     // Clips the gradients to this norm and updates every parameter; returns the norm before.

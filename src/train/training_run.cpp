@@ -7,11 +7,10 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/hash.h"
-#include "core/quant.h"
-#include "draft/heads/eagle3_files.h"
+#include "draft/heads/eagle3_shape.h"
 #include "draft/heads/kinds.h"
-#include "model/tensor_rows.h"
 #include "train/head_file.h"
+#include "train/head_training.h"
 #include "train/prompt_answers.h"
 #include "train/training_text.h"
 
@@ -42,35 +41,6 @@ struct TextSet {
     }
 };
 
-// The rows of a matrix of the target, as f32.
-std::vector<float> target_matrix(const ModelFiles& files, const std::string& name) {
-    const ModelConfig& config = files.config;
-    const int64_t shape[] = {config.vocab, config.hidden};
-    const Checkpoint& tensors = files.target.tensors;
-    const TensorRows rows(tensors, tensors.get(name, shape), DType::F32, {0, config.hidden});
-    std::vector<float> values(size_t(config.vocab) * size_t(config.hidden));
-    std::vector<std::byte> row(size_bytes(rows.type(), config.hidden));
-    for (int r = 0; r < config.vocab; ++r) {
-        rows.read(r, 1, row.data());
-        unpack(values.data() + size_t(r) * size_t(config.hidden), row.data(), rows.type(),
-               size_t(config.hidden));
-    }
-    return values;
-}
-
-HeadShape shape_of(const ModelConfig& config, int taps, int draft_vocab) {
-    return {.hidden = config.hidden,
-            .intermediate = config.intermediate,
-            .heads = config.attention.heads,
-            .kv_heads = config.attention.kv_heads,
-            .head_dim = config.size_of_head(),
-            .taps = taps,
-            .vocab = config.vocab,
-            .draft_vocab = draft_vocab,
-            .epsilon = config.rms_epsilon,
-            .rope_base = config.rope.theta};
-}
-
 class Run {
   public:
     Run(Model& model, const Tokenizer& tokenizer, TrainingDevice& device,
@@ -92,10 +62,10 @@ class Run {
     TokenText tokens_of(const TrainingLine& line) const;
     void divide(const TextFile& file);
     TrainingSetup new_setup() const;
-    TrainingSetup setup_of_head() const;
+    TrainingSetup first_setup() const;
     void check_same(const TrainingSetup& old) const;
-    void learn(Trainer& trainer, TrainedHead& head, const DraftVocabulary& vocabulary);
-    void evaluate(Trainer& trainer, const TrainedHead& head, const DraftVocabulary& vocabulary);
+    void learn(HeadTraining& training);
+    void evaluate(HeadTraining& training);
     bool is_time_to_evaluate(double way, double last_way) const;
     double way() const;
     void report(const Trainer& trainer, double loss, bool is_new);
@@ -193,27 +163,14 @@ TrainingSetup Run::new_setup() const {
     return setup;
 }
 
-// The setup of the head that the training begins with.
-TrainingSetup Run::setup_of_head() const {
-    const ModelConfig& target = model_.files().config;
-    const HeadConfig& head = *model_.files().head_config;
-    if (head.kind->method.name != (options_.is_eagle2 ? "eagle2" : "eagle3"))
-        throw UsageError("--init: the files are " + head.kind->name +
+// The setup of the head that the training begins with, if there is one.
+TrainingSetup Run::first_setup() const {
+    const ModelFiles& files = model_.files();
+    if (!files.head) return new_setup();
+    if (files.head_config->kind->method.name != (options_.is_eagle2 ? "eagle2" : "eagle3"))
+        throw UsageError("--init: the files are " + files.head_config->kind->name +
                          ", which is not what --kind names");
-    TrainingSetup setup;
-    setup.plan = options_.plan;
-    setup.taps = Taps{target.layers};
-    if (!options_.is_eagle2) {
-        const Eagle3Shape& shape = eagle3_shape(head);
-        if (shape.norms_taps || shape.norms_features || shape.norms_residual || shape.norms_state)
-            throw UsageError("--init: the head has norms that aerie does not train yet");
-        setup.taps = shape.taps.empty() ? usual_taps(target.layers) : shape.taps;
-        for (const int32_t id : read_target_ids(head, model_.files().head->tensors))
-            setup.draft_ids.push_back(id);
-        if (setup.draft_ids.empty()) setup.draft_ids = DraftVocabulary::all(target.vocab).ids;
-    }
-    setup.shape = shape_of(head, int(setup.taps.size()), int(setup.draft_ids.size()));
-    return setup;
+    return setup_of_head(files, options_.plan);
 }
 
 void Run::check_same(const TrainingSetup& old) const {
@@ -262,21 +219,22 @@ void Run::report(const Trainer& trainer, double loss, bool is_new) {
 }
 
 // Judges the head on the texts that were held out, and writes it if it is the best so far.
-void Run::evaluate(Trainer& trainer, const TrainedHead& head, const DraftVocabulary& vocabulary) {
-    evaluation_ = trainer.evaluate(held_out_.texts);
+void Run::evaluate(HeadTraining& training) {
+    evaluation_ = training.trainer.evaluate(held_out_.texts);
     const double tau = evaluation_.expected_tau();
     if (state_.best_step >= 0 && tau <= state_.best_tau) {
         ++state_.since_best;
         return;
     }
-    write_head(options_.folder, device_, head,
-               {model_.files().config, vocabulary, state_.setup.taps, DType::F16});
+    write_head(options_.folder, device_, training.head,
+               {model_.files().config, training.vocabulary, state_.setup.taps, DType::F16});
     state_.best_tau = tau;
     state_.best_step = state_.steps;
     state_.since_best = 0;
 }
 
-void Run::learn(Trainer& trainer, TrainedHead& head, const DraftVocabulary& vocabulary) {
+void Run::learn(HeadTraining& training) {
+    Trainer& trainer = training.trainer;
     start_ = steady_seconds();
     seconds_before_ = state_.seconds;
     tokens_before_ = trainer.tokens();
@@ -285,12 +243,12 @@ void Run::learn(Trainer& trainer, TrainedHead& head, const DraftVocabulary& voca
     const auto save = [&] {
         tick();
         state_.tokens = trainer.tokens();
-        write_state(state_file(), state_, device_, head);
+        write_state(state_file(), state_, device_, training.head);
         saved = steady_seconds();
     };
     if (state_.best_step < 0) {
         save();  // the folder is then known to be this training's before a head is written to it
-        evaluate(trainer, head, vocabulary);
+        evaluate(training);
         report(trainer, evaluation_.loss, true);
         save();
     }
@@ -300,7 +258,7 @@ void Run::learn(Trainer& trainer, TrainedHead& head, const DraftVocabulary& voca
         state_.steps = trainer.steps();
         tick();
         const bool is_new = is_time_to_evaluate(way(), before);
-        if (is_new) evaluate(trainer, head, vocabulary);
+        if (is_new) evaluate(training);
         tick();
         report(trainer, loss, is_new);
         if (steady_seconds() - saved >= kSaveSeconds) save();
@@ -339,42 +297,19 @@ TrainingReport Run::run() {
     }
     divide(file);
 
+    state_ = old ? *old : TrainingState{.setup = first_setup()};
+    HeadTraining training(model_, device_, state_.setup, positions());
     if (old)
-        state_ = *old;
+        read_parameters(state_file(), state_, device_, training.head);
+    else if (model_.files().head)
+        read_head(model_.options().head, device_, training.head);
     else
-        state_.setup = model_.files().head ? setup_of_head() : new_setup();
-    DraftVocabulary vocabulary = DraftVocabulary::all(state_.setup.shape.vocab);
-    if (state_.setup.shape.draft_vocab > 0)
-        vocabulary = DraftVocabulary::of(state_.setup.draft_ids, state_.setup.shape.vocab);
-    const ModelFiles& files = model_.files();
-    const bool is_eagle2 = state_.setup.shape.draft_vocab == 0;
-    TrainedHead head(device_, state_.setup.shape);
-    const std::vector<float> embedding = target_matrix(files, "model.embed_tokens.weight");
-    const std::vector<float> lm_head =
-        files.config.tied_embeddings ? embedding : target_matrix(files, "lm_head.weight");
-    const auto upload = [&](const std::vector<float>& values) {
-        const Matrix matrix = device_.allocate(files.config.vocab, files.config.hidden);
-        device_.write(matrix, std::span<const float>(values));
-        return matrix;
-    };
-    if (old)
-        read_parameters(state_file(), state_, device_, head);
-    else if (files.head)
-        read_head(model_.options().head, device_, head);
-    else
-        initialise(device_, head, vocabulary, lm_head, state_.setup.plan.seed);
-    TargetReader reader(model_.backend(), model_.target(), device_, positions(), state_.setup.taps,
-                        is_eagle2);
-    const Matrix table = upload(embedding);
-    Trainer trainer(device_, head, reader, vocabulary, table,
-                    !is_eagle2                     ? Matrix()
-                    : files.config.tied_embeddings ? table
-                                                   : upload(lm_head),
-                    state_.setup.plan, positions());
+        training.begin_anew(state_.setup.plan.seed);
+    Trainer& trainer = training.trainer;
     trainer.go_on_after(state_.tokens);
-    learn(trainer, head, vocabulary);
+    learn(training);
     if (!report_.was_cancelled) {
-        read_head(options_.folder, device_, head);
+        read_head(options_.folder, device_, training.head);
         evaluate_kinds(trainer);
     }
     report_.steps = state_.steps;

@@ -145,7 +145,8 @@ EagleLevels::EagleLevels(const DraftSource& source, const TreeDrafterLimits& rea
     : be_(source.backend),
       target_(source.target),
       config_(*source.plan.head),
-      weights_(std::static_pointer_cast<const EagleWeights>(source.weights)),
+      first_weights_(std::static_pointer_cast<const EagleWeights>(source.weights)),
+      weights_(first_weights_),
       rope_(make_rope_table(be_, reach.positions(source.plan.context), config_)),
       kv_(be_, head_kv(source.plan, reach)) {
     TensorPlan plan;

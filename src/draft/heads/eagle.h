@@ -52,6 +52,10 @@ class EagleLevels final : public LevelModel {
     int vocab() const override { return weights_->lm_head(target_).rows; }
     Tensor target_ids() const override { return weights_->target_ids; }
     KvPool& kv() override { return kv_; }
+    const DraftWeights* weights() const override { return weights_.get(); }
+    void use(const std::shared_ptr<const DraftWeights>& weights) override {
+        weights_ = weights ? std::static_pointer_cast<const EagleWeights>(weights) : first_weights_;
+    }
 
     void read(Tensor state, Tensor features, Rows rows) override { run(state, {features}, rows); }
     void forward(Tensor state, const ParentStates& parents, Rows rows, int) override {
@@ -65,7 +69,7 @@ class EagleLevels final : public LevelModel {
     Backend& be_;
     const Target& target_;
     ModelConfig config_;
-    std::shared_ptr<const EagleWeights> weights_;
+    std::shared_ptr<const EagleWeights> first_weights_, weights_;
     Vector rope_;
     Buffer memory_;
     EagleScratch scratch_;

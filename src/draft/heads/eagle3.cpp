@@ -92,7 +92,8 @@ class Levels final : public LevelModel {
         : be_(source.backend),
           target_(source.target),
           config_(*source.plan.head),
-          weights_(std::static_pointer_cast<const Weights>(source.weights)),
+          first_weights_(std::static_pointer_cast<const Weights>(source.weights)),
+          weights_(first_weights_),
           rope_(make_rope_table(be_, reach.positions(source.plan.context), config_)),
           kv_(be_, head_kv(source.plan, reach)) {
         TensorPlan plan;
@@ -106,6 +107,10 @@ class Levels final : public LevelModel {
     int vocab() const override { return eagle3_shape(config_).vocab; }
     Tensor target_ids() const override { return weights_->target_ids; }
     KvPool& kv() override { return kv_; }
+    const DraftWeights* weights() const override { return weights_.get(); }
+    void use(const std::shared_ptr<const DraftWeights>& weights) override {
+        weights_ = weights ? std::static_pointer_cast<const Weights>(weights) : first_weights_;
+    }
 
     void read(Tensor state, Tensor features, Rows rows) override;
     void forward(Tensor state, const ParentStates& parents, Rows rows, int) override {
@@ -124,7 +129,7 @@ class Levels final : public LevelModel {
     Backend& be_;
     const Target& target_;
     HeadConfig config_;
-    std::shared_ptr<const Weights> weights_;
+    std::shared_ptr<const Weights> first_weights_, weights_;
     Vector rope_;
     Buffer memory_;
     Scratch scratch_;

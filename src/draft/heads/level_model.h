@@ -4,6 +4,7 @@
 
 #include "backend/backend.h"
 #include "core/rows.h"
+#include "draft/drafter.h"
 #include "model/kv_pool.h"
 
 namespace aerie {
@@ -40,6 +41,9 @@ class LevelModel {
     // The id that the model reads for a token of the target.
     virtual int token_of(int token) const { return token; }
     virtual KvPool& kv() = 0;
+    // The weights in use, and others of the same shape in their place; null: the model's own.
+    virtual const DraftWeights* weights() const { return nullptr; }
+    virtual void use(const std::shared_ptr<const DraftWeights>& weights) { (void)weights; }
 
     // Runs rows of the text over the target's features [M, feature_columns], and writes their
     // states [M, state_columns].

@@ -70,6 +70,9 @@ class TreeDrafter : public Drafter {
     TreeDrafter(const DraftSource& source, Parts parts, const TreeDrafterLimits& reach);
 
     DraftReach reach() const override { return {reach_.nodes, reach_.levels, taps_}; }
+    void use_head(const std::shared_ptr<const DraftWeights>& weights) override {
+        model_->use(weights);
+    }
     std::unique_ptr<DraftState> begin() override;
     void observe(const Observed& observed) override;
     void prepare(const DraftRequest& request) override { catch_up(request); }

@@ -79,9 +79,10 @@ void TreeGrower::write_selections(const Expansion& expansion) {
 // Hashes everything that recordings for a request have fixed.
 uint64_t TreeGrower::key_of(const TreeStart& end, const DraftRequest& request, int top_k) const {
     const Rules& rules = request.rules;
-    return replays_.of({end.state.offset_bytes, end.rows.block.offset_bytes, uint64_t(top_k),
-                        request.noise != nullptr, rules.block.offset_bytes, bool(rules.seen),
-                        rules.top_k, rules.top_p});
+    const uint64_t weights = model_.weights() ? model_.weights()->number() : 0;
+    return replays_.of({weights, end.state.offset_bytes, end.rows.block.offset_bytes,
+                        uint64_t(top_k), request.noise != nullptr, rules.block.offset_bytes,
+                        bool(rules.seen), rules.top_k, rules.top_p});
 }
 
 uint64_t TreeGrower::key_of(const Expansion& expansion, const TreeStart& end,

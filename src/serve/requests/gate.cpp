@@ -194,11 +194,15 @@ void Gate::check_names(const HttpHead& head) const {
                       "--allow-origin");
 }
 
-void Gate::check_key(const HttpHead& head) const {
+std::string_view key_of(const HttpHead& head) {
     const std::string_view given = head.find("authorization").value_or("");
     constexpr std::string_view kBearer = "Bearer ";
-    if (!same_name(given.substr(0, kBearer.size()), kBearer) ||
-        !same_key(given.substr(kBearer.size()), api_key))
+    if (!same_name(given.substr(0, kBearer.size()), kBearer)) return "";
+    return given.substr(kBearer.size());
+}
+
+void Gate::check_key(const HttpHead& head) const {
+    if (!same_key(key_of(head), api_key))
         throw Problem(401, "invalid_api_key", "the API key is missing or wrong");
 }
 

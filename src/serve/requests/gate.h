@@ -98,6 +98,8 @@ std::string rest_of_path(const Endpoint& endpoint, std::string_view target);
 Problem body_too_large();
 
 // Takes the same time wherever the two differ; only the length of `given` can be seen from it.
+// The key that a request carries (Authorization: Bearer KEY); empty: none. Throws Problem.
+std::string_view key_of(const HttpHead& head);
 bool same_key(std::string_view given, std::string_view key);
 
 }  // namespace aerie

@@ -29,6 +29,7 @@ struct CompletionRequest {
     bool stream = false, include_usage = false;
     // Requests with different keys share nothing in the prompt cache.
     std::string cache_key;
+    std::string key;  // the client's, from the head of the request; empty: none
     // Members of aerie's own: whether to draft; to report where tokens come from; to report the
     // name of the conversation.
     bool drafts = true, provenance = false, join = false;

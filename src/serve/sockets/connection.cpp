@@ -175,7 +175,8 @@ void Connection::dispatch() {
     std::string body = std::move(reader_->body());
     drop_body();
     begin_reply();
-    owner_.handle({endpoint_, reader_->head().target, std::move(body), steady_seconds()},
+    owner_.handle({endpoint_, reader_->head().target, std::move(body), steady_seconds(),
+                   std::string(key_of(reader_->head()))},
                   exchange_);
     watch();
 }

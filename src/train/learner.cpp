@@ -1,0 +1,292 @@
+#include "train/learner.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "train/head_file.h"
+#include "train/training_text.h"
+
+namespace aerie::train {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr size_t kMostWaiting = 256;  // answers that wait for the thread; further ones are dropped
+constexpr size_t kMostOwners = 64;    // further ones get the model's own head
+constexpr int kUnsuccessful = 4;      // judgements after which a copy begins anew
+constexpr double kBetter = 1.01;      // a copy must be so much better, which is beyond most noise
+constexpr std::chrono::milliseconds kPoll{100};
+
+std::vector<std::vector<float>> parameters_of(TrainingDevice& device, const TrainedHead& head) {
+    std::vector<std::vector<float>> all;
+    for (const Parameter& parameter : head.parameters()) {
+        std::vector<double> values(parameter.value.size());
+        device.read(parameter.value, values);
+        all.emplace_back(values.begin(), values.end());
+    }
+    return all;
+}
+
+void write_parameters(TrainingDevice& device, const TrainedHead& head,
+                      const std::vector<std::vector<float>>& all) {
+    for (size_t i = 0; i < all.size(); ++i)
+        device.write(head.parameters()[i].value, std::span<const float>(all[i]));
+}
+
+// Texts [first, last) of a file.
+TrainingTexts texts_between(const TextFile& file, size_t first, size_t last) {
+    const TrainingTexts& all = file.texts();
+    TrainingTexts some;
+    some.tokens.assign(all.tokens.begin() + ptrdiff_t(first), all.tokens.begin() + ptrdiff_t(last));
+    some.mask.assign(all.mask.begin() + ptrdiff_t(first), all.mask.begin() + ptrdiff_t(last));
+    return some;
+}
+
+std::string hex(uint64_t value) {
+    char text[17];
+    std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
+}  // namespace
+
+fs::path learner_folder(const fs::path& folder, const std::string& model,
+                        const std::string& owner) {
+    // Keys may be secrets and contain any byte, so that folders have other names.
+    const std::string name =
+        owner.empty() ? "own" : "key-" + hex(fnv1a(owner)) + hex(fnv1a("aerie" + owner));
+    return folder / model / name;
+}
+
+TrainingPlan learner_plan() {
+    TrainingPlan plan;
+    plan.batch_rows = 512;
+    plan.rate = 5e-4;
+    plan.warm_up = 0;
+    return plan;
+}
+
+Learner::Learner(std::shared_ptr<SharedModel> model, LearnerOptions options)
+    : model_(std::move(model)), options_(std::move(options)) {
+    const ModelFiles& files = model_->files();
+    if (!model_->can_draft() || !files.head || !files.head_config)
+        throw UsageError("learning needs a draft head to begin with (--head, aerie train)");
+    (void)setup_of_head(files, options_.plan);
+    thread_ = std::thread([this] { run(); });
+}
+
+Learner::~Learner() {
+    {
+        const std::lock_guard guard(mutex_);
+        is_over_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+}
+
+std::shared_ptr<const DraftWeights> Learner::head(const std::string& name) {
+    const std::lock_guard guard(mutex_);
+    const auto found = owners_.find(name);
+    if (found != owners_.end()) return found->second.head;
+    if (owners_.size() >= kMostOwners) return nullptr;
+    owners_[name];  // the thread looks for a head in its folder
+    is_idle_ = false;
+    changed_.notify_all();
+    return nullptr;
+}
+
+void Learner::learn(const std::string& name, std::span<const int> prompt,
+                    std::span<const int> answer) noexcept {
+    try {
+        if (answer.size() < 2) return;
+        // What precedes the answer is cut, since a long talk would be read again for each turn.
+        const size_t room = size_t(std::max(2, options_.max_text));
+        const size_t kept =
+            std::min(prompt.size(), std::max<size_t>(1, room - std::min(room, answer.size())));
+        Answer given{name, {prompt.end() - ptrdiff_t(kept), prompt.end()}, kept};
+        given.tokens.insert(given.tokens.end(), answer.begin(), answer.end());
+        const std::lock_guard guard(mutex_);
+        if (has_failed_ || answers_.size() >= kMostWaiting) return;
+        if (!owners_.contains(name) && owners_.size() >= kMostOwners) return;
+        owners_[name];
+        answers_.push_back(std::move(given));
+        is_idle_ = false;
+    } catch (const std::bad_alloc&) {
+        return;
+    }
+    changed_.notify_all();
+}
+
+void Learner::wait() {
+    std::unique_lock guard(mutex_);
+    changed_.wait(guard, [&] { return is_idle_ || has_failed_ || is_over_; });
+}
+
+void Learner::run() {
+    // Answers come first. On Linux this is the priority of this thread, and of those it starts.
+    (void)setpriority(PRIO_PROCESS, 0, 19);
+    try {
+        work();
+    } catch (const std::exception& error) {
+        note(std::string("learning has ended: ") + error.what());
+    }
+    {
+        const std::lock_guard guard(mutex_);
+        has_failed_ = true;
+        answers_.clear();
+    }
+    changed_.notify_all();
+}
+
+// Keeps answers as they come, and learns from them in idle time.
+void Learner::work() {
+    const std::string model = hex(fnv1a(model_->identity().model));
+    size_t known = 0;
+    while (true) {
+        std::deque<Answer> answers;
+        std::vector<std::pair<std::string, Owner*>> owners;
+        {
+            const std::lock_guard guard(mutex_);
+            if (is_over_) return;
+            answers.swap(answers_);
+            for (auto& [name, owner] : owners_) owners.emplace_back(name, &owner);
+        }
+        bool has_worked = !answers.empty() || owners.size() != known;
+        known = owners.size();
+        for (const auto& [name, owner] : owners) {
+            if (owner->folder.empty()) {
+                owner->folder = learner_folder(options_.folder, model, name);
+                take_head(*owner);
+            }
+            for (const Answer& answer : answers)
+                if (answer.owner == name) keep(*owner, answer);
+            has_worked |= learn_from(*owner);
+        }
+        if (has_worked) continue;
+        std::unique_lock guard(mutex_);
+        if (answers_.empty() && owners_.size() == known) {
+            is_idle_ = true;
+            changed_.notify_all();
+        }
+        changed_.wait(guard,
+                      [&] { return is_over_ || !answers_.empty() || owners_.size() != known; });
+    }
+}
+
+// Uses the head that lies in the owner's folder, if there is one.
+void Learner::take_head(Owner& owner) {
+    if (!fs::exists(owner.folder / "head" / "config.json")) return;
+    const std::lock_guard turn(model_->turns());
+    std::shared_ptr<const DraftWeights> head = model_->model().load_head(owner.folder / "head");
+    const std::lock_guard guard(mutex_);
+    owner.head.swap(head);  // the old one is freed by the thread that has the turn
+}
+
+void Learner::open(Owner& owner) {
+    owner.lock = std::make_unique<FolderLock>(owner.folder);
+    fs::permissions(owner.folder, fs::perms::owner_all);
+    owner.file = std::make_unique<TextFile>(owner.folder / "texts.jsonl", model_->identity().model,
+                                            model_->files().config.vocab);
+    owner.learnt = owner.file->texts().tokens.size();  // by the head that lies there, or nearly all
+}
+
+void Learner::keep(Owner& owner, const Answer& answer) {
+    if (!owner.file) open(owner);
+    TokenText text{answer.tokens, std::vector<bool>(answer.tokens.size(), true)};
+    std::fill_n(text.mask.begin(), answer.prompt_size, false);
+    for (const TokenText& piece : pieces_of(text, options_.max_text))
+        owner.file->append("a" + std::to_string(owner.file->texts().tokens.size()), "",
+                           piece.tokens, piece.mask);
+    if (owner.file->texts().tokens.size() <= options_.most_texts) return;
+    const size_t dropped = owner.file->keep_newest(options_.most_texts / 2);
+    owner.learnt -= std::min(owner.learnt, dropped);
+}
+
+// One round: judges the copy by answers that it has not seen, and lets it learn from them. False
+// if there are too few of them.
+bool Learner::learn_from(Owner& owner) {
+    const size_t last = owner.file ? owner.file->texts().tokens.size() : 0;
+    if (last < owner.learnt + size_t(options_.fresh) || !wait_until_idle()) return false;
+    take_course(owner);
+    const TrainingTexts fresh = texts_between(*owner.file, owner.learnt, last);
+    if (training_->head.steps() > 0) {
+        if (is_better(fresh)) {
+            replace(owner);
+        } else if (++unsuccessful_ >= kUnsuccessful) {
+            course_ = nullptr;
+            take_course(owner);
+        }
+    }
+    train(owner, fresh);
+    owner.learnt = last;
+    return true;
+}
+
+// Makes a copy of the head that the owner uses, unless the present copy is that.
+void Learner::take_course(Owner& owner) {
+    if (course_ == &owner) return;
+    if (!device_) device_ = open_training_device(options_.threads);
+    training_.reset();
+    const int positions = std::min(options_.max_text, model_->context());
+    {
+        const std::lock_guard turn(model_->turns());
+        training_ = std::make_unique<HeadTraining>(model_->model(), *device_,
+                                                   setup_of_head(model_->files(), options_.plan),
+                                                   positions, &model_->turns());
+    }
+    const bool has_own = fs::exists(owner.folder / "head" / "config.json");
+    read_head(has_own ? owner.folder / "head" : model_->options().head, *device_, training_->head);
+    in_use_ = parameters_of(*device_, training_->head);
+    course_ = &owner;
+    unsuccessful_ = 0;
+}
+
+bool Learner::is_better(const TrainingTexts& fresh) {
+    const double copy = training_->trainer.evaluate(fresh).expected_tau();
+    const std::vector<std::vector<float>> learnt = parameters_of(*device_, training_->head);
+    write_parameters(*device_, training_->head, in_use_);
+    const double in_use = training_->trainer.evaluate(fresh).expected_tau();
+    write_parameters(*device_, training_->head, learnt);
+    return copy > kBetter * in_use;
+}
+
+// Writes the copy and lets it draft the owner's next answers.
+void Learner::replace(Owner& owner) {
+    write_head(
+        owner.folder / "head", *device_, training_->head,
+        {model_->files().config, training_->vocabulary, training_->reader.taps(), DType::F16});
+    take_head(owner);
+    in_use_ = parameters_of(*device_, training_->head);
+    unsuccessful_ = 0;
+    ++replaced_;
+}
+
+// Learns from the fresh texts, and from as many of the older ones so that they are not forgotten.
+void Learner::train(Owner& owner, const TrainingTexts& fresh) {
+    TrainingTexts texts = fresh;
+    std::mt19937_64 rng(options_.plan.seed + uint64_t(training_->head.steps()));
+    for (size_t i = 0; owner.learnt > 0 && i < fresh.tokens.size(); ++i) {
+        const size_t chosen = rng() % owner.learnt;
+        texts.tokens.push_back(owner.file->texts().tokens[chosen]);
+        texts.mask.push_back(owner.file->texts().mask[chosen]);
+    }
+    const int steps =
+        std::max(1, options_.passes * texts.all_tokens() / std::max(1, options_.plan.batch_rows));
+    for (int i = 0; i < steps && wait_until_idle(); ++i) training_->trainer.step(texts, 0);
+}
+
+// False if the learner is to end.
+bool Learner::wait_until_idle() {
+    std::unique_lock guard(mutex_);
+    while (!is_over_ && model_->idle_seconds() < options_.idle_seconds)
+        changed_.wait_for(guard, kPoll);
+    return !is_over_;
+}
+
+}  // namespace aerie::train
