@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "core/fixed_vector.h"
 
 namespace aerie {
+
+class DraftWeights;
 
 struct Sampling {
     Filters filters;

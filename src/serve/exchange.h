@@ -21,7 +21,7 @@ struct HttpRequest {
     const Endpoint* endpoint = nullptr;
     std::string target, body;
     double received = 0;   // steady_seconds() when all of it had arrived
-    std::string key = {};  // that it carries; empty: none
+    std::string key = {};  // carried by its head; empty: none
 };
 
 // Learns about the client of an exchange. Called by the thread of the sockets, or within

@@ -1,4 +1,4 @@
-// What a program that learns from its answers asks of the part that learns (src/train).
+// The part that learns while a model is used (src/train), as talks and servers see it.
 #pragma once
 
 #include <memory>

@@ -105,7 +105,7 @@ void Learner::learn(const std::string& name, std::span<const int> prompt,
                     std::span<const int> answer) noexcept {
     try {
         if (answer.size() < 2) return;
-        // What precedes the answer is cut, since a long talk would be read again for each turn.
+        // The beginning of the prompt is cut, since a long talk would be read again for each turn.
         const size_t room = size_t(std::max(2, options_.max_text));
         const size_t kept =
             std::min(prompt.size(), std::max<size_t>(1, room - std::min(room, answer.size())));
@@ -231,15 +231,12 @@ bool Learner::learn_from(Owner& owner) {
 // Makes a copy of the head that the owner uses, unless the present copy is that.
 void Learner::take_course(Owner& owner) {
     if (course_ == &owner) return;
-    if (!device_) device_ = open_training_device(options_.threads);
-    training_.reset();
-    const int positions = std::min(options_.max_text, model_->context());
-    {
-        const std::lock_guard turn(model_->turns());
-        training_ = std::make_unique<HeadTraining>(model_->model(), *device_,
-                                                   setup_of_head(model_->files(), options_.plan),
-                                                   positions, &model_->turns());
-    }
+    if (!device_) device_ = open_training_device("cpu", options_.threads);
+    if (!training_)
+        training_ = std::make_unique<HeadTraining>(
+            model_->model(), *device_, setup_of_head(model_->files(), options_.plan),
+            std::min(options_.max_text, model_->context()), &model_->turns());
+    training_->head.forget();
     const bool has_own = fs::exists(owner.folder / "head" / "config.json");
     read_head(has_own ? owner.folder / "head" : model_->options().head, *device_, training_->head);
     in_use_ = parameters_of(*device_, training_->head);

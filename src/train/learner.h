@@ -25,8 +25,8 @@ namespace aerie::train {
 TrainingPlan learner_plan();
 
 struct LearnerOptions {
-    std::filesystem::path folder;  // of all models and owners
-    int threads = 0;               // of the training; 0: one per core
+    std::filesystem::path folder;  // holds those of all models and owners
+    int threads = 0;               // for training; 0: one per core
     int fresh = 16;                // answers that a copy is judged by before it learns from them
     int passes = 4;                // over each of them
     double idle_seconds = 1;       // it works only if no answer was under way for so long
@@ -39,7 +39,7 @@ struct LearnerOptions {
 
 class Learner final : public Learning {
   public:
-    // Throws UsageError if the model has no head that can be trained. What goes wrong later is
+    // Throws UsageError if the model has no head that can be trained. A later error is
     // noted once, and ends the learning, not the answering.
     Learner(std::shared_ptr<SharedModel> model, LearnerOptions options);
     ~Learner() override;  // waits for the step that runs
@@ -89,7 +89,7 @@ class Learner final : public Learning {
     const LearnerOptions options_;
     std::unique_ptr<TrainingDevice> device_;
     std::unique_ptr<HeadTraining> training_;
-    Owner* course_ = nullptr;                 // whose copy is being trained
+    Owner* course_ = nullptr;                 // the owner whose copy is being trained
     std::vector<std::vector<float>> in_use_;  // parameters of the head in use for that owner
     int unsuccessful_ = 0;                    // judgements since the copy was made
 

@@ -32,6 +32,13 @@ double normal(std::mt19937_64& rng) {
 
 }  // namespace
 
+std::vector<float> uniform_noise(size_t count, double amount, uint64_t seed) {
+    std::mt19937_64 rng(seed);
+    std::vector<float> noise(count);
+    for (float& n : noise) n = float(amount * (2 * unit(rng) - 1));
+    return noise;
+}
+
 double Evaluation::expected_tau() const {
     double tau = 1, reached = 1;
     for (const double share : agreement) tau += reached *= share;
@@ -92,9 +99,8 @@ double Trainer::run(const TrainingTexts& texts, Gradient gradient) {
     TargetOutputs outputs = reader_.read(texts, vocabulary_);
     if (eagle3_) return eagle3_->run(texts, outputs, gradient);
     if (gradient == Gradient::yes && plan_.noise > 0) {
-        std::mt19937_64 rng(plan_.seed * 7'919 + uint64_t(head_.steps()));
-        std::vector<float> noise(outputs.features.size());
-        for (float& n : noise) n = float(plan_.noise * (2 * unit(rng) - 1));
+        const std::vector<float> noise = uniform_noise(
+            outputs.features.size(), plan_.noise, plan_.seed * 7'919 + uint64_t(head_.steps()));
         const Matrix added = device_.allocate(outputs.features.rows, outputs.features.cols);
         device_.write(added, std::span<const float>(noise));
         device_.add(outputs.features, added);

@@ -63,6 +63,9 @@ class Trainer {
     int64_t tokens_ = 0;
 };
 
+// Numbers between -amount and amount, all equally likely (EAGLE section 4.2).
+std::vector<float> uniform_noise(size_t count, double amount, uint64_t seed);
+
 // Fills the parameters of a head that was never trained: small random numbers, norms of one, and an
 // LM head that is the target's rows of the draft vocabulary.
 void initialise(TrainingDevice& device, TrainedHead& head, const DraftVocabulary& vocabulary,

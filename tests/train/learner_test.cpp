@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "io/damage.h"
 #include "io/input_file.h"
+#include "io/safetensors_writer.h"
 #include "talk/talks.h"
 #include "train/needs_blas.h"
 
@@ -96,7 +97,7 @@ TEST_P(LearnsWith, TheTopicOfItsUser) {
 INSTANTIATE_TEST_SUITE_P(Heads, LearnsWith, testing::Values("eagle2", "eagle3"),
                          [](const auto& info) { return std::string(info.param); });
 
-// What was learnt is there for the next program, and for nobody else.
+// The next program finds what was learnt, and nobody else does.
 TEST_F(Learns, ForEachOwnerAndTheNextProgram) {
     const auto model = shared_model_of("eagle2");
     std::shared_ptr<const DraftWeights> head;

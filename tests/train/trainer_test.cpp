@@ -132,6 +132,58 @@ TEST_P(Trains, TheSameHeadFromTheSameSeed) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Trains, testing::Bool(),
                          [](const auto& info) { return info.param ? "eagle3" : "eagle2"; });
 
+// The inputs of a training, as the target computes them in its own passes, are those of the
+// records.
+class Reads : public testing::TestWithParam<bool> {};
+
+TEST_P(Reads, WhatTheTargetComputes) {
+    const bool is_eagle3 = GetParam();
+    Bundled model(bundled_options(DType::F32, DType::F32));
+    const std::unique_ptr<TrainingDevice> device = cpu::open_training(cpu::Precision::f64);
+    TinyTarget target(*device);
+    const StartedHead started(*device, is_eagle3 ? "eagle3" : "eagle2");
+    const DraftVocabulary vocabulary =
+        is_eagle3 ? DraftVocabulary::of(started.draft_ids, TinyTarget::kVocab)
+                  : DraftVocabulary::all(TinyTarget::kVocab);
+    train::TargetReader reader(model.backend(), model.target(), *device, 192,
+                               is_eagle3 ? Taps{2, 3, 5} : Taps{6}, !is_eagle3);
+    const TrainingTexts texts = GoldenTexts().batch(1);
+    const train::TargetOutputs got = reader.read(texts, vocabulary);
+    const train::TargetOutputs want =
+        outputs_for(*device, texts, target.run(texts), started.draft_ids);
+    const auto expect_equal = [&](const Matrix& a, const Matrix& b, const char* what) {
+        ASSERT_EQ(a.size(), b.size()) << what;
+        std::vector<double> of_a(a.size()), of_b(b.size());
+        device->read(a, of_a);
+        device->read(b, of_b);
+        double largest = 0, difference = 0;
+        for (size_t i = 0; i < of_a.size(); ++i) {
+            largest = std::max(largest, std::abs(of_b[i]));
+            difference = std::max(difference, std::abs(of_a[i] - of_b[i]));
+        }
+        EXPECT_LE(difference, 1e-4 * largest) << what;
+    };
+    expect_equal(got.features, want.features, "features");
+    expect_equal(got.targets, want.targets, "targets");
+    if (!is_eagle3) expect_equal(got.goals, want.goals, "goals");
+    EXPECT_EQ(got.can_be_said, want.can_be_said);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Reads, testing::Bool(),
+                         [](const auto& info) { return info.param ? "eagle3" : "eagle2"; });
+
+TEST(Noise, IsUniform) {
+    const std::vector<float> noise = train::uniform_noise(10'000, 0.1, 3);
+    double sum = 0, squares = 0;
+    for (const float n : noise) {
+        ASSERT_LE(std::abs(n), 0.1f);
+        sum += n;
+        squares += double(n) * double(n);
+    }
+    EXPECT_NEAR(sum / 10'000, 0, 2e-3);
+    EXPECT_NEAR(squares / 10'000, 0.01 / 3, 1e-4);
+}
+
 TEST(Vocabulary, HasTheTokensThatAnswersHaveMost) {
     const TrainingTexts texts{{{5, 1, 1, 3, 9, 9}}, {{true, true, true, false, true, true}}};
     EXPECT_EQ(DraftVocabulary::most_frequent(texts, 10, 3).ids, (std::vector<int>{1, 5, 9}));
