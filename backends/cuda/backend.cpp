@@ -90,6 +90,23 @@ Capabilities describe(int index) {
 
 }  // namespace
 
+int find_device(const std::string& device) {
+    constexpr std::string_view kPrefix = "cuda:";
+    const char* end = device.data() + device.size();
+    int index = -1;
+    if (!device.starts_with(kPrefix) ||
+        std::from_chars(device.data() + kPrefix.size(), end, index).ptr != end || index < 0)
+        throw Error(device + ": expected cuda:N, such as cuda:0");
+    const Count count = count_devices();
+    if (!count.problem.empty()) throw Error(device + ": " + count.problem);
+    if (!count.error.empty())
+        throw Error(device + ": no NVIDIA driver that this build can use (" + count.error + ")");
+    if (index >= count.devices)
+        throw Error(device +
+                    ": no such device; NVIDIA GPUs here: " + std::to_string(count.devices));
+    return index;
+}
+
 CudaBackend::CudaBackend(int index, bool profile,
                          const std::function<void(const std::string&)>& on_progress)
     : capabilities_(describe(index)) {
@@ -269,20 +286,7 @@ std::vector<Capabilities> cuda_capabilities() {
 
 std::unique_ptr<Backend> open_cuda(const std::string& device, bool profile,
                                    const std::function<void(const std::string&)>& on_progress) {
-    constexpr std::string_view kPrefix = "cuda:";
-    const char* end = device.data() + device.size();
-    int index = -1;
-    if (!device.starts_with(kPrefix) ||
-        std::from_chars(device.data() + kPrefix.size(), end, index).ptr != end || index < 0)
-        throw Error(device + ": expected cuda:N, such as cuda:0");
-    const cuda::Count count = cuda::count_devices();
-    if (!count.problem.empty()) throw Error(device + ": " + count.problem);
-    if (!count.error.empty())
-        throw Error(device + ": no NVIDIA driver that this build can use (" + count.error + ")");
-    if (index >= count.devices)
-        throw Error(device +
-                    ": no such device; NVIDIA GPUs here: " + std::to_string(count.devices));
-    return std::make_unique<cuda::CudaBackend>(index, profile, on_progress);
+    return std::make_unique<cuda::CudaBackend>(cuda::find_device(device), profile, on_progress);
 }
 
 }  // namespace aerie

@@ -53,6 +53,10 @@ struct MatmulColumns {
     DeferredInput deferred;
 };
 
+// The number in the name of a GPU, which is 0 in cuda:0. Throws Error, also if there is no driver
+// or no such GPU.
+int find_device(const std::string& device);
+
 class CudaBackend final : public DeviceBackend<CudaBackend> {
   public:
     // Throws Error.
