@@ -111,8 +111,9 @@ class TrainingOps : public testing::Test {
         tested().read(m.wide_tested, wide);
         const size_t stride = size_t(m.wide_tested.cols);
         for (size_t i = 0; i < wide.size(); ++i)
-            if (i % stride < kMargin || i % stride >= stride - kMargin)
+            if (i % stride < kMargin || i % stride >= stride - kMargin) {
                 ASSERT_EQ(wide[i], 7) << what << ": beside row " << i / stride;
+            }
     }
 
     // Attention of `depths` depths over sequences of these lengths, forward and back.
