@@ -6,11 +6,11 @@
 
 namespace aerie {
 
-void check_copied(const Matrix& m, size_t values);  // of write() and read()
+void check_copied(const Matrix& m, size_t values);  // write() and read()
 // Returns the length of the sums, which is K of Product.
 int check_multiply(Product form, const Matrix& out, const Matrix& a, const Matrix& b);
 void check_add(const Matrix& out, const Matrix& x);
-void check_vector(const Matrix& vector, const Matrix& m);  // of add_bias() and sum_rows()
+void check_vector(const Matrix& vector, const Matrix& m);  // add_bias() and sum_rows()
 void check_gather(const Matrix& out, const Matrix& table, std::span<const int> rows);
 void check_scatter(const Matrix& out, const Matrix& x, std::span<const int> rows);
 void check_rms_norm(const Matrix& out, const Matrix& inverse, const Matrix& x,
