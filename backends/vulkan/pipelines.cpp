@@ -8,7 +8,6 @@
 #include "vulkan/check.h"
 #include "vulkan/float_controls.h"
 #include "vulkan/pipeline_file.h"
-#include "vulkan/shaders.h"
 #include "vulkan/shared_memory.h"
 
 namespace aerie::vulkan {
@@ -24,8 +23,10 @@ bool is_ready(const Future& future, std::chrono::milliseconds within) {
 
 }  // namespace
 
-Pipelines::Pipelines(std::shared_ptr<Device> device)
-    : device_(std::move(device)), threads_(std::max(1u, std::thread::hardware_concurrency())) {
+Pipelines::Pipelines(std::shared_ptr<Device> device, std::span<const Shader> shaders)
+    : device_(std::move(device)),
+      shaders_(shaders),
+      threads_(std::max(1u, std::thread::hardware_concurrency())) {
     create_layout();
     std::vector<char> stored;
     if (!device_->cache().empty()) {
@@ -105,7 +106,7 @@ VkPipeline Pipelines::wait_for(const Kernel& kernel) {
 VkShaderModule Pipelines::module_of(const char* name) {
     const auto found = modules_.find(name);
     if (found != modules_.end()) return found->second;
-    const Shader* shader = find_shader(name);
+    const Shader* shader = find_shader(name, shaders_);
     if (!shader) throw Error(std::string("this build has no shader ") + name);
     const std::vector<uint32_t> words =
         with_float_controls(ordered_by_barriers(shader->words), device_->traits().float_controls);

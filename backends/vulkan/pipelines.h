@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "vulkan/owned.h"
+#include "vulkan/shaders.h"
 
 namespace aerie::vulkan {
 
@@ -61,7 +62,7 @@ class Places {
 
 class Pipelines {
   public:
-    explicit Pipelines(std::shared_ptr<Device> device);
+    Pipelines(std::shared_ptr<Device> device, std::span<const Shader> shaders);
     ~Pipelines();
     Pipelines(const Pipelines&) = delete;
     Pipelines& operator=(const Pipelines&) = delete;
@@ -87,6 +88,7 @@ class Pipelines {
     OwnedPipeline compile(const Kernel& kernel, VkShaderModule module);
 
     std::shared_ptr<Device> device_;
+    std::span<const Shader> shaders_;
     OwnedSetLayout set_layout_;
     OwnedPipelineLayout layout_;
     OwnedPipelineCache cache_;

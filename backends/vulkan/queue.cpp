@@ -66,9 +66,9 @@ double learned_work(double known, double work, double seconds) {
     return std::max(kMinWork, std::min((known + right) / 2, 2 * known));
 }
 
-Queue::Queue(std::shared_ptr<Device> device)
+Queue::Queue(std::shared_ptr<Device> device, std::span<const Shader> shaders)
     : device_(std::move(device)),
-      pipelines_(device_),
+      pipelines_(device_, shaders),
       computes_here_(device_->traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU),
       work_of_submission_(device_->submission_work() > 0 ? device_->submission_work()
                                                          : kFirstWork) {

@@ -24,7 +24,8 @@ double learned_work(double known, double work, double seconds);
 
 class Queue {
   public:
-    explicit Queue(std::shared_ptr<Device> device);
+    // Dispatches name their kernels among these shaders.
+    explicit Queue(std::shared_ptr<Device> device, std::span<const Shader> shaders = all_shaders());
     ~Queue();
     Queue(const Queue&) = delete;
     Queue& operator=(const Queue&) = delete;

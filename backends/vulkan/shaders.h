@@ -1,4 +1,5 @@
-// The compiled shaders of this build, made by CMake from shaders/.
+// The compiled shaders of this build, made by CMake from shaders/: a set for the ops, and one for
+// training.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +14,16 @@ struct Shader {
     std::span<const uint32_t> words;
 };
 
-std::span<const Shader> all_shaders();
+std::span<const Shader> all_shaders();       // the ops'
+std::span<const Shader> training_shaders();  // in aerie_vulkan_training
 
-// Null if this build has no shader of this name.
-const Shader* find_shader(std::string_view name);
+// Null if there is no shader of this name.
+inline const Shader* find_shader(std::string_view name,
+                                 std::span<const Shader> among = all_shaders()) {
+    for (const Shader& shader : among)
+        if (shader.name == name) return &shader;
+    return nullptr;
+}
 
 // Whether the glslang of this build could compile the shaders with cooperative matrices.
 inline bool has_matrix_shaders() {

@@ -158,8 +158,10 @@ TEST_F(TrainingOps, Products) {
             }
 }
 
+// Among them are more rows than a grid of Vulkan or CUDA may have.
 TEST_F(TrainingOps, SumsAndBiases) {
-    for (const auto& [rows, cols] : {std::pair(1, 1), std::pair(3, 70), std::pair(300, 33)}) {
+    for (const auto& [rows, cols] :
+         {std::pair(1, 1), std::pair(3, 70), std::pair(300, 33), std::pair(70000, 2)}) {
         const Both x = random(rows, cols), y = random(rows, cols), bias = random(1, cols);
         tested().add(x.tested, y.tested);
         exact().add(x.exact, y.exact);

@@ -379,7 +379,7 @@ void print_module(const std::string& what, const std::shared_ptr<Instance>& inst
     std::vector<uint32_t> words(bytes.size() / 4);
     std::memcpy(words.data(), bytes.data(), words.size() * 4);
     const auto opened = std::make_shared<Device>(instance, 0, choices());
-    const Pipelines layouts(opened);
+    const Pipelines layouts(opened, all_shaders());
     const VkShaderModuleCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                            .pNext = nullptr,
                                            .flags = 0,

@@ -292,6 +292,11 @@ TEST(Workgroups, OfOtherShadersHaveRoomToo) {
         EXPECT_LE(module.shared_bytes(), 32 * kKiB) << shader.name;
         EXPECT_LE(module.invocations(), 256u) << shader.name;
     }
+    for (const Shader& shader : training_shaders()) {
+        const Module module(shader.words, {});
+        EXPECT_LE(module.shared_bytes(), 16 * kKiB) << shader.name;
+        EXPECT_LE(module.invocations(), 128u) << shader.name;
+    }
 }
 
 // Drivers change what they report, but a text that was saved must go on as before.
