@@ -104,10 +104,11 @@ int run_train(const TrainOptions& options) {
     const train::FolderLock lock(train::training_folder(options.folder));
     ProgressLine progress(options.quiet);
     load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
-    const std::unique_ptr<TrainingDevice> device = open_training_device(load_options.threads);
     ModelFiles files = ModelFiles::open(load_options);
     const Tokenizer tokenizer = load_tokenizer(files);
     Model loaded(std::move(files), load_options);
+    const std::unique_ptr<TrainingDevice> device =
+        open_training_device(loaded.backend().capabilities().name, load_options.threads);
 
     end_cleanly_on_signals();
     train::TrainingOptions training = training_options(options);

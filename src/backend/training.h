@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace aerie {
 
@@ -118,8 +119,8 @@ class TrainingDevice {
                         const Matrix& square, const AdamW& rule, int step, double clip) = 0;
 };
 
-// Opens the device that trains: the CPU so far, whatever device runs the target. threads: 0 = one
-// per core. Throws Error if no BLAS is installed.
-std::unique_ptr<TrainingDevice> open_training_device(int threads);
+// Opens a device by the name that it has as a backend (Capabilities::name). threads: of the CPU, 0
+// = one per core. Throws Error if it cannot train, as the CPU without a BLAS.
+std::unique_ptr<TrainingDevice> open_training_device(const std::string& device, int threads);
 
 }  // namespace aerie
