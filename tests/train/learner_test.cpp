@@ -126,9 +126,12 @@ TEST_F(Learns, AndEndsAtAnyTime) {
     int heads = 0;
     for (int end = 0; end < 12; ++end) {
         {
-            Learner learner(model, options());
+            LearnerOptions often = options();
+            often.fresh = 8;
+            often.passes = 2;
+            Learner learner(model, often);
             for (int turn = 0; turn < 33; ++turn) ask(model, &learner, turn + end);
-            std::this_thread::sleep_for(std::chrono::milliseconds(60 * end));
+            std::this_thread::sleep_for(std::chrono::milliseconds(80 * end));
         }
         const fs::path head = own_folder() / "head";
         if (!fs::exists(head / "config.json")) continue;
