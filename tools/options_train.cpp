@@ -24,7 +24,7 @@ void add_train(CLI::App& app, TrainOptions& options) {
     app.add_option("--prompts", options.prompts,
                    "prompts that the model answers, to learn from the answers: JSON Lines with "
                    "\"turns\", \"prompt\", \"messages\" or \"conversations\"; may be given several "
-                   "times")
+                   "times; - is stdin")
         ->allow_extra_args(false)
         ->type_name("FILE");
     app.add_option(

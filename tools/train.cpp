@@ -93,6 +93,10 @@ void check_together(const TrainOptions& options) {
 
 int run_train(const TrainOptions& options) {
     check_together(options);
+    for (const char* flag : {"--ttt", "--draft-vocab"})
+        if (options.is_eagle2 &&
+            std::count(options.model.given.begin(), options.model.given.end(), flag))
+            print_note(std::string("(") + flag + " changes nothing with --kind eagle2)");
     train::check_folder(options.folder, options.goes_on);
     ModelOptions model = options.model;
     model.head = options.init;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iostream>
 
 #include "core/error.h"
 #include "core/hash.h"
@@ -44,13 +45,27 @@ const Json::Array& list_of(const Json& member, const char* key, const std::strin
     return *member.array();
 }
 
+// The text of a message: a string, or a list of parts such as {"type": "text", "text": "..."}.
+std::string content_of(const Json& entry, const char* key, const std::string& place) {
+    const Json* member = entry.find(key);
+    if (!member || !member->array()) return text_of(entry, key, place);
+    std::string text;
+    for (const Json& part : *member->array()) {
+        const Json* type = part.object() ? part.find("type") : nullptr;
+        if (!type || !type->string() || *type->string() != "text")
+            throw Error(place + ": \"" + key + "\" has a part that is no text");
+        text += text_of(part, "text", place);
+    }
+    return text;
+}
+
 Json::Array messages_of(const Json::Array& list, const char* role, const char* content,
                         const std::string& place) {
     Json::Array messages;
     for (const Json& entry : list) {
         if (!entry.object()) throw Error(place + ": a message must be an object");
-        messages.push_back(
-            message(role_of(text_of(entry, role, place), place), text_of(entry, content, place)));
+        messages.push_back(message(role_of(text_of(entry, role, place), place),
+                                   content_of(entry, content, place)));
     }
     return messages;
 }
@@ -101,6 +116,13 @@ void for_each_line(std::string_view text, const Use& use) {
     }
 }
 
+std::string text_of_stdin() {
+    std::string text;
+    for (char c = 0; text.size() <= kMaxBytes && std::cin.get(c);) text += c;
+    if (text.size() > kMaxBytes) throw Error("stdin has more than 1 GiB");
+    return text;
+}
+
 // Eight digits that tell texts apart.
 std::string digest(std::string_view text) {
     char digits[9];
@@ -133,7 +155,9 @@ bool TrainingLine::asks() const {
 }
 
 std::vector<TrainingLine> read_training_file(const fs::path& path) {
-    const std::string text = read_text(path, kMaxBytes), name = path.filename().string();
+    const bool is_stdin = path == "-";
+    const std::string text = is_stdin ? text_of_stdin() : read_text(path, kMaxBytes);
+    const std::string name = is_stdin ? "stdin" : path.filename().string();
     std::vector<TrainingLine> lines;
     if (path.extension() == ".txt")
         lines = documents_of(text, name);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <set>
+#include <sstream>
 #include <thread>
 
 #include "io/checkpoint.h"
@@ -92,6 +94,41 @@ TEST_F(Train, AnswersPromptsOnce) {
     EXPECT_EQ(read("head/training/texts.jsonl"), texts);
 }
 
+// Parts of a message and their texts in one piece are the same, and so are a file and stdin.
+TEST_F(Train, TakesPartsAndStdin) {
+    std::string parts, whole;
+    for (int i = 0; i < 3; ++i) {
+        const std::string number = std::to_string(i);
+        parts +=
+            R"({"id": ")" + number +
+            R"(", "messages": [{"role": "user", "content": [{"type": "text", "text": "Tom has "},)"
+            R"( {"type": "text", "text": ")" +
+            number + " apples\"}]}]}\n";
+        whole += R"({"id": ")" + number +
+                 R"(", "messages": [{"role": "user", "content": "Tom has )" + number +
+                 " apples\"}]}\n";
+    }
+    folder_.write("parts.jsonl", parts);
+    const std::vector<std::string> flags = {"-n", "4", "--steps", "1"};
+    const Outcome made = train(with(flags, {"--prompts", "parts.jsonl"}), "parts");
+    if (made.err.find("BLAS") != std::string::npos) GTEST_SKIP() << "SKIPPED: " << made.err;
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    Surroundings fed = here_;
+    fed.input = whole;
+    ASSERT_EQ(run(training("whole", with(flags, {"--prompts", "-"})), fed).exit_code, 0);
+    // Names contain a hash of the line, which differs.
+    const auto ids = [&](const std::string& folder) {
+        std::multiset<std::string> found;
+        std::istringstream lines(read(folder + "/training/texts.jsonl"));
+        for (std::string line; std::getline(lines, line);)
+            if (const size_t at = line.find("\"ids\""); at != std::string::npos)
+                found.insert(line.substr(at));
+        return found;
+    };
+    EXPECT_EQ(ids("parts"), ids("whole"));
+    EXPECT_EQ(ids("parts").size(), 43u);
+}
+
 // Stopped and killed wherever it is, a training makes the head that it makes at one go.
 TEST_F(Train, KillsChangeNothing) {
     const std::vector<std::string> steps = {"--steps", "12"};
@@ -151,6 +188,8 @@ TEST_F(Train, BadDataIsRefusedInOneLine) {
              {R"({"turns": []})", "not empty"},
              {R"({"messages": [{"role": "tool", "content": "x"}]})", "a message from \"tool\""},
              {R"({"messages": [{"role": "user"}]})", "\"content\" must be a string"},
+             {R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})",
+              "a part that is no text"},
              {"", "the file is empty"}}) {
         folder_.write("bad.jsonl", line + "\n");
         expect_refused(
