@@ -67,6 +67,8 @@ void add_train(CLI::App& app, TrainOptions& options) {
                    "runs the model; see `aerie devices` (default: the best)")
         ->type_name("NAME");
     add_type_options(app, options.model);
+    app.add_flag("--profile", options.model.profile,
+                 "at the end the time of each op, of the model's passes and of the training");
     app.add_flag("-q,--quiet", options.quiet, "no progress on stderr");
 }
 

@@ -157,8 +157,10 @@ void tell_error(std::string message) {
 }
 
 void print_op_times(Backend& backend) {
-    std::vector<OpTime> times = backend.op_times();
-    const std::string& device = backend.capabilities().name;
+    print_op_times(backend.capabilities().name, backend.op_times());
+}
+
+void print_op_times(const std::string& device, std::vector<OpTime> times) {
     if (times.empty()) {
         std::fprintf(stderr, "%s: no times by op: this device cannot tell\n", device.c_str());
         return;

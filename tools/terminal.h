@@ -70,6 +70,7 @@ void tell_error(std::string message);
 
 // Prints a table of times per op on stderr, the longest first, or says that the device cannot tell.
 void print_op_times(Backend& backend);
+void print_op_times(const std::string& device, std::vector<OpTime> times);
 
 // Reads a whole file or pipe, without a byte order mark at its start; "-" is stdin. Throws Error,
 // also above 64 MB.

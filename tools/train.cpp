@@ -10,6 +10,7 @@
 #include "terminal.h"
 #include "train/folder_lock.h"
 #include "train/model_card.h"
+#include "train/profiled_device.h"
 #include "train/training_run.h"
 
 namespace aerie {
@@ -94,7 +95,7 @@ void check_together(const TrainOptions& options) {
 int run_train(const TrainOptions& options) {
     check_together(options);
     for (const char* flag : {"--ttt", "--draft-vocab"})
-        if (options.is_eagle2 &&
+        if (options.is_eagle2 && !options.quiet &&
             std::count(options.model.given.begin(), options.model.given.end(), flag))
             print_note(std::string("(") + flag + " changes nothing with --kind eagle2)");
     train::check_folder(options.folder, options.goes_on);
@@ -111,8 +112,15 @@ int run_train(const TrainOptions& options) {
     ModelFiles files = ModelFiles::open(load_options);
     const Tokenizer tokenizer = load_tokenizer(files);
     Model loaded(std::move(files), load_options);
-    const std::unique_ptr<TrainingDevice> device =
-        open_training_device(loaded.backend().capabilities().name, load_options.threads);
+    const std::string device_name = loaded.backend().capabilities().name;
+    std::unique_ptr<TrainingDevice> device =
+        open_training_device(device_name, load_options.threads);
+    const train::ProfiledDevice* profiled = nullptr;
+    if (options.model.profile) {
+        auto made = std::make_unique<train::ProfiledDevice>(std::move(device));
+        profiled = made.get();
+        device = std::move(made);
+    }
 
     end_cleanly_on_signals();
     train::TrainingOptions training = training_options(options);
@@ -129,6 +137,10 @@ int run_train(const TrainOptions& options) {
     };
     const train::TrainingReport report = train::train_head(loaded, tokenizer, *device, training);
     progress.clear();
+    if (profiled) {
+        print_op_times(loaded.backend());
+        print_op_times("training", profiled->op_times());
+    }
     if (report.was_cancelled) {
         tell("aerie: stopped; with --resume the same command goes on from here\n");
         return interrupted();
