@@ -1,6 +1,8 @@
 // `aerie chat`: a conversation turn by turn. Answers go to stdout, all else to stderr.
 #include <unistd.h>
 
+#include <mutex>
+
 #include "answerer.h"
 #include "assumed.h"
 #include "chat_line.h"
@@ -20,15 +22,33 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Lines from another thread, for a moment at which nothing else is written.
+class Notes {
+  public:
+    void add(const std::string& line) {
+        const std::lock_guard guard(mutex_);
+        lines_.push_back(line);
+    }
+    void show() {
+        const std::lock_guard guard(mutex_);
+        for (const std::string& line : std::exchange(lines_, {})) print_note("(" + line + ")");
+    }
+
+  private:
+    std::mutex mutex_;
+    std::vector<std::string> lines_;
+};
+
 class Chat {
   public:
     Chat(std::shared_ptr<SharedModel> model, const NamedText& chat_template, Dialogue dialogue,
-         const AnswerSettings& settings, Learning* learning)
+         const AnswerSettings& settings, Learning* learning, Notes& notes)
         : model_(model),
           template_(chat_template),
           answerer_(std::move(model), chat_template, learning),
           dialogue_(std::move(dialogue)),
-          settings_(settings) {}
+          settings_(settings),
+          notes_(notes) {}
 
     // Returns false if it was the last line. Throws Error, UsageError.
     bool take(const ChatLine& line);
@@ -50,6 +70,7 @@ class Chat {
     Answerer answerer_;
     Dialogue dialogue_;
     AnswerSettings settings_;
+    Notes& notes_;
 };
 
 const char* on_or_off(bool on) {
@@ -63,6 +84,7 @@ fs::path messages_file(fs::path file) {
 
 bool Chat::take(const ChatLine& line) {
     using Kind = ChatLine::Kind;
+    notes_.show();
     switch (line.kind) {
         case Kind::nothing:
             return true;
@@ -255,18 +277,24 @@ int run_chat(const ChatOptions& options) {
         std::make_shared<SharedModel>(std::move(files), std::move(tokenizer), load_options);
     progress.clear();
 
+    Notes notes;
+    std::shared_ptr<Learning> learning;
+    if (options.learn)
+        learning = start_learning(model, load_options,
+                                  [&](const std::string& line) { notes.add(printable(line)); });
     if (is_terminal) {
         print_note(load_options.model.filename().string() + " on " + model->device().name +
                    (model->can_draft() ? ", drafts by " + load_options.draft.method : "") +
+                   (learning ? ", learns from its answers (aerie forget deletes them)" : "") +
                    "; /help tells of commands");
         note_interrupts();
     }
     end_cleanly_on_signals();
     const std::unique_ptr<LineReader> reader = make_reader(is_terminal);
-    const std::shared_ptr<Learning> learning =
-        options.learn ? start_learning(model, load_options) : nullptr;
-    Chat chat(model, chat_template, {.system = options.system}, settings, learning.get());
+    Chat chat(model, chat_template, {.system = options.system}, settings, learning.get(), notes);
     const int code = talk_by(*reader, chat, is_terminal);
+    learning.reset();
+    notes.show();
     if (options.model.profile) print_op_times(model->backend());
     model->review_costs();
     return code;

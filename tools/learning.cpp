@@ -2,7 +2,6 @@
 
 #include "commands.h"
 #include "core/error.h"
-#include "core/utf8.h"
 #include "state_folder.h"
 #include "terminal.h"
 #include "train/learner.h"
@@ -15,25 +14,28 @@ namespace {
 
 fs::path learned_folder() {
     const fs::path state = state_folder();
-    if (state.empty())
-        throw UsageError("--learn: there is no home folder to keep what is learnt (HOME)");
+    if (state.empty()) throw UsageError("there is no home folder for what --learn keeps (HOME)");
     return state / "learned";
 }
 
 }  // namespace
 
 std::shared_ptr<Learning> start_learning(std::shared_ptr<SharedModel> model,
-                                         const LoadOptions& options) {
+                                         const LoadOptions& options,
+                                         std::function<void(const std::string&)> on_note) {
     train::LearnerOptions learner;
     learner.folder = learned_folder();
     learner.threads = options.threads;
-    learner.on_note = [](const std::string& line) { tell("aerie: " + printable(line) + "\n"); };
+    learner.on_note = std::move(on_note);
     return std::make_shared<train::Learner>(std::move(model), std::move(learner));
 }
 
 int run_forget(const ForgetOptions&) {
     const fs::path folder = learned_folder();
     std::error_code error;
+    if (fs::is_symlink(folder))
+        throw Error(folder.string() + " is a link to " + fs::read_symlink(folder).string() +
+                    ": please delete that folder yourself");
     const uintmax_t removed = fs::remove_all(folder, error);
     if (error) throw Error(folder.string() + ": " + error.message());
     print(removed > 0 ? folder.string() + ": deleted\n" : "nothing was learnt\n");

@@ -1,7 +1,9 @@
 // --learn: heads that learn while a model is used (src/train/learner.h).
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "engine/model_files.h"
 #include "talk/learning.h"
@@ -9,8 +11,10 @@
 
 namespace aerie {
 
-// Throws UsageError if there is no head that could learn, or no folder for it.
+// `on_note` takes lines for the user, from another thread. Throws UsageError if there is no head
+// that could learn, or no folder for it.
 std::shared_ptr<Learning> start_learning(std::shared_ptr<SharedModel> model,
-                                         const LoadOptions& options);
+                                         const LoadOptions& options,
+                                         std::function<void(const std::string&)> on_note);
 
 }  // namespace aerie

@@ -16,8 +16,8 @@ void add_chat(CLI::App& app, ChatOptions& options) {
     app.add_flag("--stats", options.stats,
                  "after each answer a line on stderr: tokens/s, tau, time to the first token");
     app.add_flag("--learn", options.learn,
-                 "the head learns from the answers in idle time, to draft better; `aerie forget` "
-                 "deletes all");
+                 "the model's EAGLE head learns from the answers in idle time, to draft better; "
+                 "`aerie forget` deletes it all");
     add_sampling_options(app, options.sampling);
     add_model_options(app, options.model);
     app.footer(

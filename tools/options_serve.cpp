@@ -50,8 +50,8 @@ void add_serve(CLI::App& app, ServeOptions& options) {
     add_whole(app, "--drain-seconds", options.drain_seconds, Range{0, 86400},
               "after SIGTERM, for the requests that came (default: 30)");
     app.add_flag("--learn", options.learn,
-                 "heads learn in idle time from the answers to requests that carry a key, a head "
-                 "for each key; `aerie forget` deletes all");
+                 "the model's EAGLE head learns in idle time from the answers to requests that "
+                 "carry a key, for each key by itself; `aerie forget` deletes it all");
     app.add_flag("-q,--quiet", options.quiet, "nothing on stderr but errors");
     add_model_options(app, options.model);
 }

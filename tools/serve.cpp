@@ -76,14 +76,16 @@ int run_serve(const ServeOptions& options) {
     service_options.page = kChatPage;
     service_options.page_policy = kChatPagePolicy;
     service_options.parallel = options.parallel;
-    if (options.learn) service_options.learning = start_learning(model, load);
     service_options.log = [](const std::string& line) { tell("aerie: " + printable(line) + "\n"); };
+    if (options.learn) service_options.learning = start_learning(model, load, service_options.log);
     Service service(model, service_options);
     const std::string host =
         options.host.find(':') == std::string::npos ? options.host : "[" + options.host + "]";
     if (!options.quiet)
         tell("aerie: " + service_options.model_name + " at http://" + host + ":" +
              std::to_string(server.port()) + "\n");
+    if (!options.quiet && options.learn)
+        tell("aerie: learning from requests that carry a key; aerie forget deletes it\n");
     server.run(service);
     const std::lock_guard turn(model->turns());
     if (options.model.profile) print_op_times(model->backend());

@@ -3,11 +3,17 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <random>
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "core/replaced_file.h"
+#include "core/sha256.h"
+#include "io/input_file.h"
+#include "io/safetensors_writer.h"
+#include "talk/weights_hash.h"
 #include "train/head_file.h"
 #include "train/training_text.h"
 
@@ -48,21 +54,28 @@ TrainingTexts texts_between(const TextFile& file, size_t first, size_t last) {
     return some;
 }
 
-std::string hex(uint64_t value) {
-    char text[17];
-    std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value));
-    return text;
+// A secret of this machine, without which nobody can tell keys from the names of their folders.
+std::string secret_of(const fs::path& folder) {
+    const fs::path file = folder / "secret";
+    if (!fs::exists(file)) {
+        std::random_device random;
+        std::string secret;
+        for (int i = 0; i < 8; ++i) secret += hex_digits(random()).substr(8);
+        ReplacedFile(file, FileAccess::owner).commit(secret);
+    }
+    return read_text(file, 4096);
+}
+
+// The number in a small file; 0 if there is none.
+size_t number_in(const fs::path& file) {
+    if (!fs::exists(file)) return 0;
+    const std::string text = read_text(file, 4096);
+    size_t number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
 }
 
 }  // namespace
-
-fs::path learner_folder(const fs::path& folder, const std::string& model,
-                        const std::string& owner) {
-    // Keys may be secrets and contain any byte, so that folders have other names.
-    const std::string name =
-        owner.empty() ? "own" : "key-" + hex(fnv1a(owner)) + hex(fnv1a("aerie" + owner));
-    return folder / model / name;
-}
 
 TrainingPlan learner_plan() {
     TrainingPlan plan;
@@ -75,8 +88,12 @@ TrainingPlan learner_plan() {
 Learner::Learner(std::shared_ptr<SharedModel> model, LearnerOptions options)
     : model_(std::move(model)), options_(std::move(options)) {
     const ModelFiles& files = model_->files();
-    if (!model_->can_draft() || !files.head || !files.head_config)
-        throw UsageError("learning needs a draft head to begin with (--head, aerie train)");
+    if (!files.head || !files.head_config)
+        throw UsageError(model_->can_draft() ? "learning needs an EAGLE head to begin with: --head "
+                                               "HEAD, or one that aerie train "
+                                               "makes; with --draft " +
+                                                   model_->options().draft.method + " there is none"
+                                             : "learning needs an EAGLE head that drafts");
     (void)setup_of_head(files, options_.plan);
     thread_ = std::thread([this] { run(); });
 }
@@ -134,7 +151,8 @@ void Learner::run() {
     try {
         work();
     } catch (const std::exception& error) {
-        note(std::string("learning has ended: ") + error.what());
+        note(std::string("learning has ended, answers go on: ") + error.what() +
+             " (aerie forget deletes what was learnt)");
     }
     {
         const std::lock_guard guard(mutex_);
@@ -144,32 +162,39 @@ void Learner::run() {
     changed_.notify_all();
 }
 
+// The folder of an owner. Keys may be secrets and contain any byte.
+std::string Learner::name_of(const std::string& owner) {
+    if (owner.empty()) return "own";
+    return "key-" + sha256(secret_of(options_.folder) + owner).substr(0, 32);
+}
+
 // Keeps answers as they come, and learns from them in idle time.
 void Learner::work() {
-    const std::string model = hex(fnv1a(model_->identity().model));
+    fs::create_directories(options_.folder);
+    fs::permissions(options_.folder, fs::perms::owner_all);
+    folder_ = options_.folder /
+              hex_digits(fnv1a(model_->identity().model +
+                               weights_hash(*model_->files().head, model_->options().cache)));
     size_t known = 0;
     while (true) {
-        std::deque<Answer> answers;
-        std::vector<std::pair<std::string, Owner*>> owners;
+        std::vector<Owner*> owners;
+        bool has_worked = false;
         {
             const std::lock_guard guard(mutex_);
-            if (is_over_) return;
-            answers.swap(answers_);
-            for (auto& [name, owner] : owners_) owners.emplace_back(name, &owner);
-        }
-        bool has_worked = !answers.empty() || owners.size() != known;
-        known = owners.size();
-        for (const auto& [name, owner] : owners) {
-            if (owner->folder.empty()) {
-                owner->folder = learner_folder(options_.folder, model, name);
-                take_head(*owner);
+            has_worked = !answers_.empty() || owners_.size() != known;
+            known = owners_.size();
+            for (auto& [name, owner] : owners_) {
+                if (owner.folder.empty()) owner.folder = folder_ / name_of(name);
+                owners.push_back(&owner);
             }
-            for (const Answer& answer : answers)
-                if (answer.owner == name) keep(*owner, answer);
-            has_worked |= learn_from(*owner);
         }
-        if (has_worked) continue;
+        for (Owner* owner : owners)
+            if (!owner->file) take_head(*owner);
+        keep_all();
+        for (Owner* owner : owners) has_worked |= learn_from(*owner);
         std::unique_lock guard(mutex_);
+        if (is_over_ && answers_.empty()) return;
+        if (has_worked) continue;
         if (answers_.empty() && owners_.size() == known) {
             is_idle_ = true;
             changed_.notify_all();
@@ -179,9 +204,31 @@ void Learner::work() {
     }
 }
 
+// Keeps the answers that wait.
+void Learner::keep_all() {
+    std::deque<Answer> answers;
+    {
+        const std::lock_guard guard(mutex_);
+        answers.swap(answers_);
+    }
+    for (const Answer& answer : answers) {
+        Owner* owner = nullptr;
+        {
+            const std::lock_guard guard(mutex_);
+            owner = &owners_[answer.owner];
+            if (owner->folder.empty()) owner->folder = folder_ / name_of(answer.owner);
+        }
+        keep(*owner, answer);
+    }
+}
+
 // Uses the head that lies in the owner's folder, if there is one.
 void Learner::take_head(Owner& owner) {
     if (!fs::exists(owner.folder / "head" / "config.json")) return;
+    {
+        const std::lock_guard guard(mutex_);
+        if (owner.head && course_ != &owner) return;
+    }
     const std::lock_guard turn(model_->turns());
     std::shared_ptr<const DraftWeights> head = model_->model().load_head(owner.folder / "head");
     const std::lock_guard guard(mutex_);
@@ -189,15 +236,21 @@ void Learner::take_head(Owner& owner) {
 }
 
 void Learner::open(Owner& owner) {
+    if (!fs::exists(owner.folder) && fs::exists(folder_)) {
+        const auto all = fs::directory_iterator(folder_);
+        owner.is_refused = std::distance(begin(all), end(all)) > ptrdiff_t(kMostOwners);
+        if (owner.is_refused) return;
+    }
     owner.lock = std::make_unique<FolderLock>(owner.folder);
     fs::permissions(owner.folder, fs::perms::owner_all);
     owner.file = std::make_unique<TextFile>(owner.folder / "texts.jsonl", model_->identity().model,
                                             model_->files().config.vocab);
-    owner.learnt = owner.file->texts().tokens.size();  // by the head that lies there, or nearly all
+    owner.learnt = std::min(number_in(owner.folder / "learnt"), owner.file->texts().tokens.size());
 }
 
 void Learner::keep(Owner& owner, const Answer& answer) {
-    if (!owner.file) open(owner);
+    if (!owner.file && !owner.is_refused) open(owner);
+    if (owner.is_refused) return;
     TokenText text{answer.tokens, std::vector<bool>(answer.tokens.size(), true)};
     std::fill_n(text.mask.begin(), answer.prompt_size, false);
     for (const TokenText& piece : pieces_of(text, options_.max_text))
@@ -206,6 +259,7 @@ void Learner::keep(Owner& owner, const Answer& answer) {
     if (owner.file->texts().tokens.size() <= options_.most_texts) return;
     const size_t dropped = owner.file->keep_newest(options_.most_texts / 2);
     owner.learnt -= std::min(owner.learnt, dropped);
+    write_text(owner.folder / "learnt", std::to_string(owner.learnt));
 }
 
 // One round: judges the copy by answers that it has not seen, and lets it learn from them. False
@@ -215,20 +269,20 @@ bool Learner::learn_from(Owner& owner) {
     if (last < owner.learnt + size_t(options_.fresh) || !wait_until_idle()) return false;
     take_course(owner);
     const TrainingTexts fresh = texts_between(*owner.file, owner.learnt, last);
-    if (training_->head.steps() > 0) {
+    if (has_learnt_) {
         if (is_better(fresh)) {
             replace(owner);
         } else if (++unsuccessful_ >= kUnsuccessful) {
+            fs::remove_all(owner.folder / "copy");
             course_ = nullptr;
             take_course(owner);
         }
     }
-    train(owner, fresh);
-    owner.learnt = last;
+    train(owner, fresh, last);
     return true;
 }
 
-// Makes a copy of the head that the owner uses, unless the present copy is that.
+// Goes on with the owner's copy, or makes one of the head that the owner uses.
 void Learner::take_course(Owner& owner) {
     if (course_ == &owner) return;
     if (!device_) device_ = open_training_device("cpu", options_.threads);
@@ -237,9 +291,14 @@ void Learner::take_course(Owner& owner) {
             model_->model(), *device_, setup_of_head(model_->files(), options_.plan),
             std::min(options_.max_text, model_->context()), &model_->turns());
     training_->head.forget();
-    const bool has_own = fs::exists(owner.folder / "head" / "config.json");
-    read_head(has_own ? owner.folder / "head" : model_->options().head, *device_, training_->head);
+    const auto has = [&](const char* name) {
+        return fs::exists(owner.folder / name / "config.json");
+    };
+    read_head(has("head") ? owner.folder / "head" : model_->options().head, *device_,
+              training_->head);
     in_use_ = parameters_of(*device_, training_->head);
+    has_learnt_ = has("copy");
+    if (has_learnt_) read_head(owner.folder / "copy", *device_, training_->head);
     course_ = &owner;
     unsuccessful_ = 0;
 }
@@ -262,10 +321,11 @@ void Learner::replace(Owner& owner) {
     in_use_ = parameters_of(*device_, training_->head);
     unsuccessful_ = 0;
     ++replaced_;
+    note("a head that learnt from " + std::to_string(owner.learnt) + " answers drafts from now on");
 }
 
 // Learns from the fresh texts, and from as many of the older ones so that they are not forgotten.
-void Learner::train(Owner& owner, const TrainingTexts& fresh) {
+void Learner::train(Owner& owner, const TrainingTexts& fresh, size_t last) {
     TrainingTexts texts = fresh;
     std::mt19937_64 rng(options_.plan.seed + uint64_t(training_->head.steps()));
     for (size_t i = 0; owner.learnt > 0 && i < fresh.tokens.size(); ++i) {
@@ -275,7 +335,17 @@ void Learner::train(Owner& owner, const TrainingTexts& fresh) {
     }
     const int steps =
         std::max(1, options_.passes * texts.all_tokens() / std::max(1, options_.plan.batch_rows));
-    for (int i = 0; i < steps && wait_until_idle(); ++i) training_->trainer.step(texts, 0);
+    owner.learnt = last;
+    // First the number: what is not known to be unseen must not judge the copy.
+    write_text(owner.folder / "learnt", std::to_string(last));
+    for (int i = 0; i < steps && wait_until_idle(); ++i) {
+        training_->trainer.step(texts, 0);
+        keep_all();
+    }
+    has_learnt_ = true;
+    write_head(
+        owner.folder / "copy", *device_, training_->head,
+        {model_->files().config, training_->vocabulary, training_->reader.taps(), DType::F32});
 }
 
 // False if the learner is to end.

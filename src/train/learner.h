@@ -2,8 +2,9 @@
 // idle time, and takes the old head's place when it drafts better on newer answers, which it has
 // not seen. The text never changes; acceptance does.
 //
-// An owner's folder has texts.jsonl (TextFile) and head/, the newest head that took the place of an
-// older one.
+// An owner's folder has texts.jsonl (TextFile); head/, the newest head that took the place of an
+// older one; copy/, the copy as it is between two rounds; and `learnt`, the number of texts that
+// the copy has learnt from.
 #pragma once
 
 #include <condition_variable>
@@ -64,6 +65,7 @@ class Learner final : public Learning {
     // Only the thread uses lock and file, which it opens with the first answer.
     struct Owner {
         std::filesystem::path folder;
+        bool is_refused = false;  // there are too many owners
         std::unique_ptr<FolderLock> lock;
         std::unique_ptr<TextFile> file;
         size_t learnt = 0;  // texts of the file that the copy has learnt from
@@ -72,14 +74,16 @@ class Learner final : public Learning {
 
     void run();
     void work();
+    std::string name_of(const std::string& owner);
     void take_head(Owner& owner);
     void open(Owner& owner);
+    void keep_all();
     void keep(Owner& owner, const Answer& answer);
     bool learn_from(Owner& owner);
     void take_course(Owner& owner);
     bool is_better(const TrainingTexts& fresh);
     void replace(Owner& owner);
-    void train(Owner& owner, const TrainingTexts& fresh);
+    void train(Owner& owner, const TrainingTexts& fresh, size_t last);
     bool wait_until_idle();
     void note(const std::string& line) const {
         if (options_.on_note) options_.on_note(line);
@@ -87,11 +91,13 @@ class Learner final : public Learning {
 
     const std::shared_ptr<SharedModel> model_;
     const LearnerOptions options_;
+    std::filesystem::path folder_;  // holds the folders of owners
     std::unique_ptr<TrainingDevice> device_;
     std::unique_ptr<HeadTraining> training_;
     Owner* course_ = nullptr;                 // the owner whose copy is being trained
     std::vector<std::vector<float>> in_use_;  // parameters of the head in use for that owner
     int unsuccessful_ = 0;                    // judgements since the copy was made
+    bool has_learnt_ = false;                 // whether the copy differs from the head in use
 
     std::mutex mutex_;
     std::condition_variable changed_;
@@ -101,9 +107,5 @@ class Learner final : public Learning {
     std::atomic<int> replaced_ = 0;
     std::thread thread_;  // uses all of the above
 };
-
-// Where an owner's answers and head lie.
-std::filesystem::path learner_folder(const std::filesystem::path& folder, const std::string& model,
-                                     const std::string& owner);
 
 }  // namespace aerie::train

@@ -198,7 +198,8 @@ std::string_view key_of(const HttpHead& head) {
     const std::string_view given = head.find("authorization").value_or("");
     constexpr std::string_view kBearer = "Bearer ";
     if (!same_name(given.substr(0, kBearer.size()), kBearer)) return "";
-    return given.substr(kBearer.size());
+    const size_t first = given.find_first_not_of(' ', kBearer.size());
+    return first == std::string_view::npos ? "" : given.substr(first);
 }
 
 void Gate::check_key(const HttpHead& head) const {
