@@ -161,7 +161,7 @@ TEST_P(Reads, WhatTheTargetComputes) {
             largest = std::max(largest, std::abs(of_b[i]));
             difference = std::max(difference, std::abs(of_a[i] - of_b[i]));
         }
-        EXPECT_LE(difference, 1e-4 * largest) << what;
+        EXPECT_LE(difference, 2e-3 * largest) << what;  // the reader's KV cache is in f16
     };
     expect_equal(got.features, want.features, "features");
     expect_equal(got.targets, want.targets, "targets");
