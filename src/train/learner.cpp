@@ -147,7 +147,7 @@ void Learner::wait() {
 
 void Learner::run() {
     // Answers come first. On Linux this is the priority of this thread, and of those it starts.
-    (void)setpriority(PRIO_PROCESS, 0, 19);
+    if (options_.has_low_priority) (void)setpriority(PRIO_PROCESS, 0, 19);
     try {
         work();
     } catch (const std::exception& error) {

@@ -31,6 +31,7 @@ struct LearnerOptions {
     int fresh = 16;                // answers that a copy is judged by before it learns from them
     int passes = 4;                // over each of them
     double idle_seconds = 1;       // it works only if no answer was under way for so long
+    bool has_low_priority = true;  // its threads, so that the rest of the machine comes first
     size_t most_texts = 4000;      // older ones are dropped
     int max_text = 512;            // tokens of an answer and what precedes it
     TrainingPlan plan = learner_plan();

@@ -36,6 +36,7 @@ class Learns : public testing::Test {
         options.folder = folder_.path() / "learned";
         options.threads = 2;
         options.idle_seconds = 0;
+        options.has_low_priority = false;  // other tests run beside this one
         options.on_note = [this](const std::string& line) {
             const std::lock_guard guard(mutex_);
             notes_.push_back(line);
