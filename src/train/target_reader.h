@@ -33,6 +33,7 @@ class TargetReader {
     TargetReader& operator=(const TargetReader&) = delete;
 
     const Taps& taps() const { return taps_; }
+    // The outputs are in memory that the next call uses again.
     // Throws Error if a logit is not finite, UsageError for a token that the target does not have.
     TargetOutputs read(const TrainingTexts& texts, const DraftVocabulary& vocabulary);
 
@@ -54,6 +55,11 @@ class TargetReader {
         Tensor rows, features, logits;
     };
     std::unique_ptr<Memory> memory_;
+    // The outputs of the last call, and room for more rows.
+    struct Kept {
+        Matrix features, goals, targets;
+    } kept_;
+    std::vector<float> target_rows_;      // [rows, draft vocabulary]
     std::vector<float> tapped_, scores_;  // [positions, taps * hidden], [positions, vocab]
 };
 
