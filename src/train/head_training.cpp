@@ -55,16 +55,12 @@ Trainer trainer_of(HeadTraining& of, const TrainingSetup& setup, int positions) 
 
 }  // namespace
 
-bool is_trained(const DraftHead& kind) {
-    return kind.method.name == "eagle2" || kind.method.name == "eagle3";
-}
-
 TrainingSetup setup_of_head(const ModelFiles& files, const TrainingPlan& plan) {
     const ModelConfig& target = files.config;
     const HeadConfig& head = *files.head_config;
-    if (!is_trained(*head.kind))
-        throw UsageError("only EAGLE heads are trained, and the files are " + head.kind->name);
     const bool is_eagle3 = head.kind->method.name == "eagle3";
+    if (!is_eagle3 && head.kind->method.name != "eagle2")
+        throw UsageError("only EAGLE heads are trained, and the files are " + head.kind->name);
     TrainingSetup setup;
     setup.plan = plan;
     setup.taps = Taps{target.layers};

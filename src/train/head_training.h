@@ -8,11 +8,8 @@
 
 namespace aerie::train {
 
-// Whether heads of this kind can be trained: EAGLE-3 and EAGLE-1/2.
-bool is_trained(const DraftHead& kind);
-
-// The setup of the model's own head. Throws UsageError if the head is of another kind, or has
-// norms that are not trained.
+// The setup of the model's own head. Throws UsageError if it is no EAGLE head, or has norms that
+// are not trained.
 TrainingSetup setup_of_head(const ModelFiles& files, const TrainingPlan& plan);
 
 struct HeadTraining {

@@ -175,32 +175,29 @@ void Learner::work() {
     folder_ = options_.folder /
               hex_digits(fnv1a(model_->identity().model +
                                weights_hash(*model_->files().head, model_->options().cache)));
-    size_t known = 0;
+    size_t count = 0;
     while (true) {
-        std::vector<Owner*> owners;
+        std::vector<std::string> names;
         bool has_worked = false;
         {
             const std::lock_guard guard(mutex_);
-            has_worked = !answers_.empty() || owners_.size() != known;
-            known = owners_.size();
-            for (auto& [name, owner] : owners_) {
-                if (owner.folder.empty()) owner.folder = folder_ / name_of(name);
-                owners.push_back(&owner);
-            }
+            has_worked = !answers_.empty() || owners_.size() != count;
+            count = owners_.size();
+            for (const auto& [name, owner] : owners_) names.push_back(name);
         }
-        for (Owner* owner : owners)
-            if (!owner->file) take_head(*owner);
+        std::vector<Owner*> owners;
+        for (const std::string& name : names) owners.push_back(&known(name));
         keep_all();
         for (Owner* owner : owners) has_worked |= learn_from(*owner);
         std::unique_lock guard(mutex_);
         if (is_over_ && answers_.empty()) return;
         if (has_worked) continue;
-        if (answers_.empty() && owners_.size() == known) {
+        if (answers_.empty() && owners_.size() == count) {
             is_idle_ = true;
             changed_.notify_all();
         }
         changed_.wait(guard,
-                      [&] { return is_over_ || !answers_.empty() || owners_.size() != known; });
+                      [&] { return is_over_ || !answers_.empty() || owners_.size() != count; });
     }
 }
 
@@ -211,24 +208,25 @@ void Learner::keep_all() {
         const std::lock_guard guard(mutex_);
         answers.swap(answers_);
     }
-    for (const Answer& answer : answers) {
-        Owner* owner = nullptr;
-        {
-            const std::lock_guard guard(mutex_);
-            owner = &owners_[answer.owner];
-            if (owner->folder.empty()) owner->folder = folder_ / name_of(answer.owner);
-        }
-        keep(*owner, answer);
+    for (const Answer& answer : answers) keep(known(answer.owner), answer);
+}
+
+// An owner, whose folder and head are found when he is asked for first.
+Learner::Owner& Learner::known(const std::string& name) {
+    Owner* owner = nullptr;
+    {
+        const std::lock_guard guard(mutex_);
+        owner = &owners_[name];
     }
+    if (!owner->folder.empty()) return *owner;
+    owner->folder = folder_ / name_of(name);
+    take_head(*owner);
+    return *owner;
 }
 
 // Uses the head that lies in the owner's folder, if there is one.
 void Learner::take_head(Owner& owner) {
     if (!fs::exists(owner.folder / "head" / "config.json")) return;
-    {
-        const std::lock_guard guard(mutex_);
-        if (owner.head && course_ != &owner) return;
-    }
     const std::lock_guard turn(model_->turns());
     std::shared_ptr<const DraftWeights> head = model_->model().load_head(owner.folder / "head");
     const std::lock_guard guard(mutex_);

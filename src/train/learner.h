@@ -76,6 +76,7 @@ class Learner final : public Learning {
     void run();
     void work();
     std::string name_of(const std::string& owner);
+    Owner& known(const std::string& name);
     void take_head(Owner& owner);
     void open(Owner& owner);
     void keep_all();

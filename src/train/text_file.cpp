@@ -16,6 +16,18 @@ namespace {
 
 constexpr const char* kSchema = "aerie-texts-1";
 
+std::string line_of(const std::string& id, const std::string& kind, const std::vector<int>& tokens,
+                    const std::vector<bool>& mask) {
+    std::string answers;
+    for (const bool is_answer : mask) answers += is_answer ? '1' : '0';
+    Json line;
+    line.set("id", id);
+    if (!kind.empty()) line.set("kind", kind);
+    line.set("ids", Json::Array(tokens.begin(), tokens.end()));
+    line.set("mask", answers);
+    return line.dump();
+}
+
 }  // namespace
 
 TextFile::TextFile(const fs::path& path, const std::string& model, int vocab)
@@ -84,35 +96,16 @@ void TextFile::add(const std::string& id, const std::string& kind, std::vector<i
 
 void TextFile::append(const std::string& id, const std::string& kind,
                       const std::vector<int>& tokens, const std::vector<bool>& mask) {
+    write(line_of(id, kind, tokens, mask));
     add(id, kind, tokens, mask);
-    try {
-        write(line_of(names_.size() - 1));
-    } catch (...) {
-        texts_.tokens.pop_back();
-        texts_.mask.pop_back();
-        names_.pop_back();
-        kinds_.pop_back();
-        ids_.erase(id);
-        throw;
-    }
-}
-
-std::string TextFile::line_of(size_t text) const {
-    const std::vector<int>& tokens = texts_.tokens[text];
-    std::string answers;
-    for (const bool is_answer : texts_.mask[text]) answers += is_answer ? '1' : '0';
-    Json line;
-    line.set("id", names_[text]);
-    if (!kinds_[text].empty()) line.set("kind", kinds_[text]);
-    line.set("ids", Json::Array(tokens.begin(), tokens.end()));
-    line.set("mask", answers);
-    return line.dump();
 }
 
 size_t TextFile::keep_newest(size_t count) {
     const size_t dropped = names_.size() - std::min(count, names_.size());
     std::string content = header() + '\n';
-    for (size_t text = dropped; text < names_.size(); ++text) content += line_of(text) + '\n';
+    for (size_t text = dropped; text < names_.size(); ++text)
+        content +=
+            line_of(names_[text], kinds_[text], texts_.tokens[text], texts_.mask[text]) + '\n';
     ReplacedFile(path_, FileAccess::owner).commit(content);
     for (size_t text = 0; text < dropped; ++text) ids_.erase(names_[text]);
     const auto erase = [&](auto& all) { all.erase(all.begin(), all.begin() + ptrdiff_t(dropped)); };

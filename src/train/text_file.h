@@ -36,7 +36,6 @@ class TextFile {
   private:
     std::string header() const;
     void read_line(const std::string& line, int number);
-    std::string line_of(size_t text) const;
     void write(const std::string& line);
     void add(const std::string& id, const std::string& kind, std::vector<int> tokens,
              std::vector<bool> mask);

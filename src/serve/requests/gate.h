@@ -97,9 +97,9 @@ std::string rest_of_path(const Endpoint& endpoint, std::string_view target);
 // The error of a body that is larger than kMaxBodyBytes.
 Problem body_too_large();
 
-// Takes the same time wherever the two differ; only the length of `given` can be seen from it.
 // The key that a request carries (Authorization: Bearer KEY); empty: none. Throws Problem.
 std::string_view key_of(const HttpHead& head);
+// Takes the same time wherever the two differ; only the length of `given` can be seen from it.
 bool same_key(std::string_view given, std::string_view key);
 
 }  // namespace aerie

@@ -172,12 +172,13 @@ void Connection::refuse(const Problem& problem) {
 void Connection::dispatch() {
     // A stream of HTTP/1.0 ends with its connection.
     keeps_alive_ = keeps_alive_ && reader_->head().is_http_1_1;
+    std::string key(key_of(reader_->head()));  // may throw: before anything is given away
     std::string body = std::move(reader_->body());
     drop_body();
     begin_reply();
-    owner_.handle({endpoint_, reader_->head().target, std::move(body), steady_seconds(),
-                   std::string(key_of(reader_->head()))},
-                  exchange_);
+    owner_.handle(
+        {endpoint_, reader_->head().target, std::move(body), steady_seconds(), std::move(key)},
+        exchange_);
     watch();
 }
 
