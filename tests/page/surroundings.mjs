@@ -42,7 +42,14 @@ export async function serve(program, flags) {
 // Runs in the page before its own script. `test.more` is added to each completion request. If `test.answers` is not
 // empty, its first element, [{text, depth}, ...], replaces the server's stream.
 function prepare() {
-  const test = (window.test = { more: {}, answers: [], asked: [], longest: 0 });
+  const test = (window.test = { more: {}, answers: [], asked: [], longest: 0, drawn: 0 });
+  // The characters that the page wrote into the conversation, each as often as it was written.
+  const observer = new MutationObserver((changes) => {
+    for (const { type, target, addedNodes } of changes)
+      for (const node of type === "characterData" ? [target] : addedNodes) test.drawn += node.textContent.length;
+  });
+  addEventListener("DOMContentLoaded", () =>
+    observer.observe(document.querySelector("#turns"), { childList: true, subtree: true, characterData: true }));
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) test.longest = Math.max(test.longest, entry.duration);
   }).observe({ type: "longtask", buffered: true });
