@@ -163,7 +163,7 @@ void bench_rms_norm(State& state, DType type, int rows) {
 void bench_swiglu(State& state, DType type, int rows) {
     Tensors tensors;
     const Tensor x = tensors.random(rows, 11264), out = tensors.make(rows, 5632, type);
-    repeat(state, [&] { device().run(Swiglu{out, x}); });
+    repeat(state, [&] { device().run(Gated{out, x, Activation::silu}); });
 }
 
 void bench_noise(State& state, int depths) {

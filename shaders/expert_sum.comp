@@ -1,5 +1,5 @@
 #version 450
-// Adds a row's expert outputs times their weights, choice by choice, then the sum to `out`.
+// Sums a row's expert outputs times their weights, choice by choice.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 
@@ -19,6 +19,6 @@ void main() {
         sum = sum + product;
     }
     uint to = at[0] + row * p.out_stride + i;
-    precise float total = sums[to] + sum;
+    precise float total = p.accumulate == 1u ? sums[to] + sum : sum;
     sums[to] = total;
 }

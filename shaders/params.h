@@ -69,6 +69,7 @@ struct PlacesParams {
 struct ExpertSumParams {
     uint cols, chosen;
     uint out_stride, x_stride, weights_stride;
+    uint accumulate;
 };
 
 struct RopeParams {

@@ -14,7 +14,7 @@ void pack_weights(void* to, DType type, const float* from, int count);
 void rms_norm(float* out, const float* x, const float* weight, int count, float epsilon);
 void rope_append(const RopeTask& task);
 void attention(const AttentionTask& task);
-void swiglu(float* out, const float* gate, const float* up, int count);
+void gated(float* out, const float* gate, const float* up, int count, Activation activation);
 void add(float* out, const float* a, const float* b, int count);
 void noise(float* out, uint64_t seed, int position, int first, int count);
 ArgMax argmax(const float* x, int count);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backend/activation.h"
 #include "core/dtype.h"
 
 namespace aerie::cpu {
@@ -139,7 +140,7 @@ struct Kernels {
     void (*rms_norm)(float* out, const float* x, const float* weight, int count, float epsilon);
     void (*rope_append)(const RopeTask& task);
     void (*attention)(const AttentionTask& task);
-    void (*swiglu)(float* out, const float* gate, const float* up, int count);
+    void (*gated)(float* out, const float* gate, const float* up, int count, Activation activation);
     void (*add)(float* out, const float* a, const float* b, int count);
     // Gumbel noise of tokens [first, first + count); first is a multiple of 64.
     void (*noise)(float* out, uint64_t seed, int position, int first, int count);

@@ -78,7 +78,7 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
 
     template <class Op>
-    static constexpr bool fuses = std::is_same_v<Op, MatmulSwiglu> ||
+    static constexpr bool fuses = std::is_same_v<Op, MatmulGated> ||
                                   std::is_same_v<Op, MatmulRope> || std::is_same_v<Op, EmbedPair>;
     template <class Op>
     void execute(const Op& op) {
@@ -88,7 +88,7 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
 
   private:
     template <class Op>
-    void enqueue(const Op& op);  // in the file of the op's name; for matmuls in multiply.cu
+    void enqueue(const Op& op);  // in the file of the op, in elementwise.cu or in multiply.cu
     void do_reserve(const Limits& limits) override;
     // The packing that the matmuls of all consumers need for these rows; none if they differ, or
     // take rows as they are.

@@ -1,5 +1,5 @@
-// Adds to each row the products of its experts times their weights, summed choice by choice; one
-// thread per element.
+// The products of each row's experts times their weights, summed choice by choice; one thread per
+// element.
 #include "cuda/backend.h"
 #include "cuda/device/packed.cuh"
 #include "cuda/device/view.cuh"
@@ -11,14 +11,15 @@ namespace {
 
 constexpr int kThreads = 128;
 
-__global__ void expert_sum_kernel(View<float> out, View<const float> x, View<const float> weights) {
+__global__ void expert_sum_kernel(View<float> out, View<const float> x, View<const float> weights,
+                                  bool accumulate) {
     const int r = int(blockIdx.y), i = int(blockIdx.x * blockDim.x + threadIdx.x);
     if (i >= out.cols) return;
     const int first = r * weights.cols;
     float sum = weights[r][0] * x[first][i];
     for (int choice = 1; choice < weights.cols; ++choice)
         sum = sum + weights[r][choice] * x[first + choice][i];
-    out[r][i] = out[r][i] + sum;
+    out[r][i] = accumulate ? out[r][i] + sum : sum;
 }
 
 }  // namespace
@@ -27,7 +28,7 @@ template <>
 void CudaBackend::enqueue(const ExpertSum& op) {
     const dim3 blocks(unsigned(tiles_of(op.out.cols, kThreads)), unsigned(op.out.rows));
     launch(expert_sum_kernel, {blocks, dim3(kThreads), *queue_, "expert_sum"}, op.out, op.x,
-           op.weights);
+           op.weights, op.accumulate == Accumulate::yes);
 }
 
 }  // namespace aerie::cuda

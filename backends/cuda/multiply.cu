@@ -146,12 +146,14 @@ void CudaBackend::enqueue(const MatmulRope& op) {
     }
 }
 
-// The epilogue of the matmul computes silu(gate) * up, unless a bias has to be added before. A
+// The epilogue of the matmul computes silu(gate) * up, unless a bias has to be added before; other
+// activations have none. A
 // quantised group of `out` is 32 of these, those of four warps.
 template <>
-void CudaBackend::enqueue(const MatmulSwiglu& op) {
+void CudaBackend::enqueue(const MatmulGated& op) {
     const CudaSegment& both = static_cast<const CudaWeight&>(op.weight).parts().front();
-    if (!both.order.is_paired() || op.bias || op.out.dtype != activation_type(op.weight))
+    if (op.activation != Activation::silu || !both.order.is_paired() || op.bias ||
+        op.out.dtype != activation_type(op.weight))
         return op.run_parts(*this, {});
     for (int first = 0; first < op.x.rows; first += kPassRows) {
         MatmulColumns columns = columns_of(op.x, first, op.weight);

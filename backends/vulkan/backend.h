@@ -63,8 +63,7 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
     CommandCounts command_counts() const override { return queue_->counts(); }
 
     template <class Op>
-    static constexpr bool fuses =
-        std::is_same_v<Op, MatmulSwiglu> || std::is_same_v<Op, MatmulRope>;
+    static constexpr bool fuses = std::is_same_v<Op, MatmulGated> || std::is_same_v<Op, MatmulRope>;
 
     template <class Op>
     void execute(const Op& op);  // specialised in ops/

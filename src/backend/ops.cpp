@@ -106,9 +106,9 @@ float AttentionShape::usual_scale() const {
     return float(1.0 / std::sqrt(double(head_dim)));
 }
 
-void MatmulSwiglu::run_parts(Backend& be, Label label) const {
+void MatmulGated::run_parts(Backend& be, Label label) const {
     be.run(Matmul{gate_up, x, weight, Accumulate::no, bias}, {"gate_up", label.layer});
-    be.run(Swiglu{out, gate_up}, label);
+    be.run(Gated{out, gate_up, activation}, label);
 }
 
 void EmbedPair::run_parts(Backend& be, Label label) const {
@@ -180,11 +180,11 @@ void Attention::check(const Backend& be) const {
     check_consumers(be, out, consumers);
 }
 
-void Swiglu::check(const Backend&) const {
+void Gated::check(const Backend&) const {
     assert(is_f32(gate_up) && is_activation(out, gate_up.rows, gate_up.cols / 2));
 }
 
-void MatmulSwiglu::check(const Backend& be) const {
+void MatmulGated::check(const Backend& be) const {
     check_consumers(be, out, consumers);
     assert(is_activation(x, x.rows, weight.cols) && x.dtype == be.activation_type(weight));
     assert(is(gate_up, DType::F32, x.rows, weight.rows));

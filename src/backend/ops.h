@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "backend/activation.h"
 #include "backend/choice.h"
 #include "backend/op_list.h"
 #include "backend/routing.h"
@@ -57,7 +58,7 @@ struct Embed {
     void check(const Backend& be) const;
 };
 
-// rms_norm, attention, swiglu and copy write F32 or I8G32 (see activation_type in backend.h).
+// rms_norm, attention, gated and copy write F32 or I8G32 (see activation_type in backend.h).
 //
 // out = x / sqrt(mean(x^2) + epsilon) * weight, per row, with f32 accumulation.
 struct RmsNorm {
@@ -136,21 +137,23 @@ struct Attention {
     void check(const Backend& be) const;
 };
 
-// out = silu(gate) * up.
-struct Swiglu {
-    static constexpr const char* kName = "swiglu";
+// out = activation(gate) * up.
+struct Gated {
+    static constexpr const char* kName = "gated";
     Tensor out;      // [M, I]
     Tensor gate_up;  // F32 [M, 2 I]
+    Activation activation;
     void check(const Backend& be) const;
 };
 
-// Swiglu of x [M, K] * weight [2 I, K]^T + bias.
-struct MatmulSwiglu {
-    static constexpr const char* kName = "matmul_swiglu";
+// Gated of x [M, K] * weight [2 I, K]^T + bias.
+struct MatmulGated {
+    static constexpr const char* kName = "matmul_gated";
     Tensor out;      // [M, I]
     Tensor gate_up;  // F32 [M, 2 I]: scratch, undefined afterwards
     Tensor x;
     const Weight& weight;
+    Activation activation;
     Tensor bias = {};          // F32 [1, 2 I]; may be absent
     Consumers consumers = {};  // as in RmsNorm
     void check(const Backend& be) const;
@@ -281,17 +284,18 @@ struct ExpertMatmul {
     void check(const Backend& be) const;
 };
 
-// out += for each row, the sum of its places times their weights, in the order of its choices.
+// out (+)= for each row, the sum of its places times their weights, in the order of its choices.
 struct ExpertSum {
     static constexpr const char* kName = "expert_sum";
     Tensor out;      // F32 [M, cols]
     Tensor x;        // F32 [M * k, cols]
     Tensor weights;  // F32 [M, k]
+    Accumulate accumulate;
     void check(const Backend& be) const;
 };
 
-using Ops = OpList<Embed, RmsNorm, Matmul, HeadNorm, RopeAppend, MatmulRope, Attention, Swiglu,
-                   MatmulSwiglu, Add, Copy, GatherRows, EmbedPair, KvCompact, Noise, TopK, Beam,
+using Ops = OpList<Embed, RmsNorm, Matmul, HeadNorm, RopeAppend, MatmulRope, Attention, Gated,
+                   MatmulGated, Add, Copy, GatherRows, EmbedPair, KvCompact, Noise, TopK, Beam,
                    Sample, Route, ExpertMatmul, ExpertSum>;
 
 // An op that does the work of several others, with the same bits.

@@ -35,7 +35,7 @@ struct WeightBlock {
 };
 
 // multiply: read by matmuls. lookup: read by Embed only. gated: two blocks of equal rows, gate and
-// up, read by MatmulSwiglu. experts: a stack of equal blocks, one for each expert, or several
+// up, read by MatmulGated. experts: a stack of equal blocks, one for each expert, or several
 // stacks one after the other; each stack is stored in one type, and ExpertMatmul reads one block of
 // each stack at a time.
 enum class WeightUse { multiply, gated, lookup, experts };

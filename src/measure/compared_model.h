@@ -19,7 +19,7 @@ struct OpPlace {
 
     bool operator==(const OpPlace&) const = default;
 };
-std::string to_string(const OpPlace& op);  // "layer 3, swiglu"
+std::string to_string(const OpPlace& op);  // "layer 3, gated"
 
 // The output of an op, on the host and in its own type.
 struct OpValues {

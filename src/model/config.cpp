@@ -3,6 +3,7 @@
 #include "model/config.h"
 
 #include <algorithm>
+#include <map>
 
 #include "model/config_fields.h"
 
@@ -20,6 +21,13 @@ void parse_head_size(const Fields& fields, ModelConfig& config) {
                     std::to_string(size));
     config.attention.head_dim = (size + kUnit - 1) / kUnit * kUnit;
     if (size != config.attention.head_dim) config.file_head_dim = size;
+}
+
+Activation parse_activation(const Fields& fields) {
+    static const std::map<std::string, Activation> known = {{"silu", Activation::silu}};
+    const std::string name = fields.string("hidden_act", "silu");
+    if (const auto found = known.find(name); found != known.end()) return found->second;
+    fields.fail("'hidden_act' is '" + name + "'; only 'silu' is implemented");
 }
 
 // The sizes that a target and a head share.
@@ -45,8 +53,7 @@ ModelConfig parse_shape(const Fields& fields, int layers) {
     if (config.rope.scaling == Rope::Scaling::factors && factors != pairs)
         fields.fail("RoPE has " + std::to_string(factors) + " factors, expected " +
                     std::to_string(pairs));
-    if (const std::string act = fields.string("hidden_act", "silu"); act != "silu")
-        fields.fail("'hidden_act' is '" + act + "'; only 'silu' is implemented");
+    config.activation = parse_activation(fields);
     return config;
 }
 
@@ -68,20 +75,18 @@ Limits pass_limits(const ModelConfig& config, int rows, int slots) {
 
 namespace {
 
-// The layers of an architecture that have windows. Defaults of missing members are transformers'.
+// The layers that have windows where 'sliding_window' is set and 'use_sliding_window' is not false.
 enum class Windows {
     never,
-    if_set,      // in all layers where 'sliding_window' is set
-    everywhere,  // the same, and also if the member is missing
-    later,       // where 'use_sliding_window' is true, from layer 'max_window_layers' on
+    everywhere,
+    later,  // from layer 'max_window_layers' on
 };
 
 int window_size(const Fields& fields, Windows rule) {
     constexpr const char* kKey = "sliding_window";
-    constexpr int kUnsaid = 4096;
-    if (rule == Windows::never) return 0;
-    if (!fields.boolean("use_sliding_window", rule != Windows::later)) return 0;
-    if (!fields.json().find(kKey) && rule != Windows::if_set) return kUnsaid;
+    if (rule == Windows::never || !fields.boolean("use_sliding_window", true)) return 0;
+    // Unlike elsewhere, null is not the default.
+    if (const Json* value = fields.json().find(kKey); value && value->is_null()) return 0;
     return fields.find(kKey) ? fields.integer(kKey, 1, 1 << 24) : 0;
 }
 
@@ -110,7 +115,7 @@ std::vector<int> parse_windows(const Fields& fields, Windows rule, int layers) {
         windows = listed_windows(fields, *types, window, layers);
     } else {
         const int first =
-            rule == Windows::later ? fields.integer("max_window_layers", 0, 1 << 16, 28) : 0;
+            rule == Windows::later ? fields.integer("max_window_layers", 0, 1 << 16) : 0;
         for (int i = 0; i < layers; ++i) windows.push_back(i < first ? 0 : window);
     }
     const bool any = std::any_of(windows.begin(), windows.end(), [](int w) { return w > 0; });
@@ -124,25 +129,34 @@ void parse_biases(const Fields& fields, ModelConfig& config) {
     config.mlp_bias = fields.boolean("mlp_bias", false);
 }
 
-// Properties of an architecture that its configuration does not state.
+// Properties of an architecture that its configuration does not state, and transformers' defaults
+// of members that it may lack, where no other architecture has the same.
 struct Architecture {
     const char* type;  // model_type
     const char* class_name;
     bool qkv_bias, qk_norm;
     Windows windows;
+    Json defaults;
 };
-constexpr Architecture kArchitectures[] = {
-    {"llama", "LlamaForCausalLM", false, false, Windows::never},
-    {"mistral", "MistralForCausalLM", false, false, Windows::everywhere},
-    {"qwen2", "Qwen2ForCausalLM", true, false, Windows::later},
-    {"qwen3", "Qwen3ForCausalLM", false, true, Windows::later},
-    {"mixtral", "MixtralForCausalLM", false, false, Windows::everywhere},
-    {"qwen3_moe", "Qwen3MoeForCausalLM", false, true, Windows::later}};
+
+const std::vector<Architecture>& architectures() {
+    static const Json mistral = Json::Object{{"sliding_window", 4096}};
+    static const Json qwen = Json::Object{
+        {"sliding_window", 4096}, {"use_sliding_window", false}, {"max_window_layers", 28}};
+    static const std::vector<Architecture> all = {
+        {"llama", "LlamaForCausalLM", false, false, Windows::never, {}},
+        {"mistral", "MistralForCausalLM", false, false, Windows::everywhere, mistral},
+        {"qwen2", "Qwen2ForCausalLM", true, false, Windows::later, qwen},
+        {"qwen3", "Qwen3ForCausalLM", false, true, Windows::later, qwen},
+        {"mixtral", "MixtralForCausalLM", false, false, Windows::everywhere, mistral},
+        {"qwen3_moe", "Qwen3MoeForCausalLM", false, true, Windows::later, qwen}};
+    return all;
+}
 
 const Architecture& architecture_of(const Fields& fields) {
     const std::string type = fields.string("model_type", "missing");
     std::string known;
-    for (const Architecture& one : kArchitectures) {
+    for (const Architecture& one : architectures()) {
         if (type == one.type) return one;
         known += (known.empty() ? "'" : ", '") + std::string(one.type) + "'";
     }
@@ -152,15 +166,16 @@ const Architecture& architecture_of(const Fields& fields) {
 }  // namespace
 
 const char* class_name(const std::string& model_type) {
-    for (const Architecture& one : kArchitectures)
+    for (const Architecture& one : architectures())
         if (model_type == one.type) return one.class_name;
     return "LlamaForCausalLM";
 }
 
 namespace {
 
-ModelConfig model_config(const Fields& fields) {
+ModelConfig model_config(Fields fields) {
     const Architecture& architecture = architecture_of(fields);
+    fields.use_defaults(architecture.defaults);
     ModelConfig config = parse_shape(fields, fields.integer("num_hidden_layers", 1, 1024));
     config.architecture = architecture.type;
     config.qkv_bias = architecture.qkv_bias;
@@ -187,7 +202,7 @@ Fields layer_fields(const Fields& all) {
 
 ModelConfig parse_layer_config(const Fields& layer) {
     ModelConfig config = parse_shape(layer, 1);
-    config.windows = parse_windows(layer, Windows::if_set, 1);
+    config.windows = parse_windows(layer, Windows::everywhere, 1);
     config.qkv_bias = layer.boolean("qkv_bias", false);
     parse_biases(layer, config);
     return config;

@@ -27,6 +27,7 @@ struct ModelConfig {
     // heads are not padded.
     int file_head_dim = 0;
     float rms_epsilon = 1e-6f;
+    Activation activation = Activation::silu;  // the FFN's
     Rope rope;
     bool tied_embeddings = false;
     bool qkv_bias = false, qk_norm = false;

@@ -27,10 +27,15 @@ class Fields {
     }
     const Json& json() const { return json_; }
 
+    // A member that the object lacks is looked up in `defaults`, which must outlive the fields.
+    void use_defaults(const Json& defaults) { defaults_ = &defaults; }
+
     // Absent and null are the same.
     const Json* find(const char* key) const {
-        const Json* value = json_.find(key);
-        return value && !value->is_null() ? value : nullptr;
+        for (const Json* from : {&json_, defaults_})
+            if (const Json* value = from ? from->find(key) : nullptr; value && !value->is_null())
+                return value;
+        return nullptr;
     }
 
     int integer(const char* key, int low, int high, std::optional<int> fallback = {}) const {
@@ -140,6 +145,7 @@ class Fields {
     const Json& json_;
     std::string source_;
     const std::map<std::string, std::string>* names_ = nullptr;  // nullptr: names as in the JSON
+    const Json* defaults_ = nullptr;
 };
 
 }  // namespace aerie

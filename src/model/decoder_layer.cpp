@@ -33,8 +33,8 @@ SelfAttention::SelfAttention(const WeightLoader& loader, const ModelConfig& conf
     out_ =
         loader.matrix({{prefix + "o_proj.weight", config.hidden}}, config.file_attention_columns());
     if (config.qk_norm) {
-        q_norm_ = loader.vector(prefix + "q_norm.weight", config.attention.head_dim);
-        k_norm_ = loader.vector(prefix + "k_norm.weight", config.attention.head_dim);
+        q_norm_ = loader.norm(prefix + "q_norm.weight", config.attention.head_dim);
+        k_norm_ = loader.norm(prefix + "k_norm.weight", config.attention.head_dim);
     }
     if (config.qkv_bias)
         bias_ = loader.vector({{prefix + "q_proj.bias", q_rows},
@@ -70,8 +70,9 @@ Tensor SelfAttention::without_padding(Backend& be, const ModelConfig& config,
 }
 
 void SelfAttention::run(Backend& be, const ModelConfig& config, const Activations& scratch,
-                        Tensor x, Tensor input, const LayerPass& pass) const {
-    const Tensor qkv = scratch.qkv.row_range(0, x.rows);
+                        SublayerOutput out, Tensor input, const LayerPass& pass) const {
+    const int rows = input.rows;
+    const Tensor qkv = scratch.qkv.row_range(0, rows);
     const auto run = [&](const char* label, const auto& op) { be.run(op, {label, pass.layer}); };
     if (q_norm_.tensor) {
         run("qkv", Matmul{qkv, input, *qkv_, Accumulate::no, bias_});
@@ -82,17 +83,17 @@ void SelfAttention::run(Backend& be, const ModelConfig& config, const Activation
             MatmulRope{qkv, input, *qkv_, bias_, pass.rope, pass.rows, config.attention, pass.kv});
     }
     const bool is_padded = config.file_head_dim > 0;
-    Tensor mixed = is_padded ? scratch.padded.row_range(0, x.rows)
-                             : activation_in(be, scratch.mixed, *out_, x.rows);
+    Tensor mixed = is_padded ? scratch.padded.row_range(0, rows)
+                             : activation_in(be, scratch.mixed, *out_, rows);
     run("attention",
         Attention{mixed, qkv, pass.rows, config.attention, pass.kv, config.attention.usual_scale(),
                   config.window(pass.layer), is_padded ? Consumers{} : Consumers{out_.get()}});
     if (is_padded) mixed = without_padding(be, config, scratch, mixed, pass.layer);
-    run("attention output", Matmul{x, mixed, *out_, Accumulate::yes, out_bias_});
+    run("attention output", Matmul{out.tensor, mixed, *out_, out.accumulate, out_bias_});
 }
 
-DenseFfn::DenseFfn(const WeightLoader& loader, const ModelConfig& config,
-                   const std::string& prefix) {
+DenseFfn::DenseFfn(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix)
+    : activation_(config.activation) {
     gate_up_ = loader.matrix({{prefix + "gate_proj.weight", config.intermediate},
                               {prefix + "up_proj.weight", config.intermediate}},
                              config.hidden, WeightUse::gated);
@@ -103,13 +104,13 @@ DenseFfn::DenseFfn(const WeightLoader& loader, const ModelConfig& config,
     down_bias_ = loader.vector(prefix + "down_proj.bias", config.hidden);
 }
 
-void DenseFfn::run(Backend& be, const Activations& scratch, Tensor x, Tensor input,
+void DenseFfn::run(Backend& be, const Activations& scratch, SublayerOutput out, Tensor input,
                    int layer) const {
-    const Tensor gate_up = scratch.gate_up.row_range(0, x.rows);
-    const Tensor gated = activation_in(be, scratch.gated, *down_, x.rows);
-    be.run(MatmulSwiglu{gated, gate_up, input, *gate_up_, gate_up_bias_, {down_.get()}},
-           {"swiglu", layer});
-    be.run(Matmul{x, gated, *down_, Accumulate::yes, down_bias_}, {"down", layer});
+    const Tensor gate_up = scratch.gate_up.row_range(0, input.rows);
+    const Tensor gated = activation_in(be, scratch.gated, *down_, input.rows);
+    be.run(MatmulGated{gated, gate_up, input, *gate_up_, activation_, gate_up_bias_, {down_.get()}},
+           {"gated", layer});
+    be.run(Matmul{out.tensor, gated, *down_, out.accumulate, down_bias_}, {"down", layer});
 }
 
 DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config,
@@ -119,9 +120,9 @@ DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config
         ffn_ = std::make_unique<Experts>(loader, config, prefix);
     else
         ffn_ = std::make_unique<DenseFfn>(loader, config, prefix + "mlp.");
-    ffn_norm_ = loader.vector(prefix + "post_attention_layernorm.weight", config.hidden);
+    ffn_norm_ = loader.norm(prefix + "post_attention_layernorm.weight", config.hidden);
     if (has_attention_norm)
-        attention_norm_ = loader.vector(prefix + "input_layernorm.weight", config.hidden);
+        attention_norm_ = loader.norm(prefix + "input_layernorm.weight", config.hidden);
 }
 
 void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,
@@ -135,11 +136,11 @@ void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations
             RmsNorm{input, x, attention_norm_, epsilon, {&attention_.consumer()}});
     else
         run("attention input", Copy{input, x});
-    attention_.run(be, config, scratch, x, input, pass);
+    attention_.run(be, config, scratch, {x, Accumulate::yes}, input, pass);
 
     input = ffn_->input_in(be, scratch.norm, x.rows);
     run("ffn norm", RmsNorm{input, x, ffn_norm_, epsilon, ffn_->consumers()});
-    ffn_->run(be, scratch, x, input, pass.layer);
+    ffn_->run(be, scratch, {x, Accumulate::yes}, input, pass.layer);
 }
 
 }  // namespace aerie

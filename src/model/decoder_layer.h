@@ -47,8 +47,8 @@ class SelfAttention {
     SelfAttention(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
                   int input_columns);
     const Weight& consumer() const { return *qkv_; }  // weight that multiplies the input
-    // Adds to x [M, hidden]. `input` has the type that consumer() wants.
-    void run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,
+    // `out` has [M, hidden], and `input` the type that consumer() wants.
+    void run(Backend& be, const ModelConfig& config, const Activations& scratch, SublayerOutput out,
              Tensor input, const LayerPass& pass) const;
 
   private:
@@ -61,7 +61,7 @@ class SelfAttention {
     Vector q_norm_, k_norm_;  // may be absent
 };
 
-// down(silu(gate) * up).
+// down(activation(gate) * up).
 class DenseFfn final : public Ffn {
   public:
     // prefix: "model.layers.3.mlp.".
@@ -70,11 +70,12 @@ class DenseFfn final : public Ffn {
         return activation_in(be, room, *gate_up_, rows);
     }
     Consumers consumers() const override { return {gate_up_.get()}; }
-    void run(Backend& be, const Activations& scratch, Tensor x, Tensor input,
+    void run(Backend& be, const Activations& scratch, SublayerOutput out, Tensor input,
              int layer) const override;
 
   private:
     std::unique_ptr<Weight> gate_up_, down_;
+    Activation activation_;
     Vector gate_up_bias_, down_bias_;  // may be absent
 };
 

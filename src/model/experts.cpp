@@ -29,7 +29,7 @@ Routing ExpertActivations::routing_of(int rows, const ExpertConfig& config) cons
 }
 
 Experts::Experts(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix)
-    : config_(config.experts) {
+    : config_(config.experts), activation_(config.activation) {
     const ExpertNames& names = *config_.names;
     const std::string experts = prefix + names.experts;
     router_ = loader.router({prefix + names.router, config_.count}, config.hidden);
@@ -44,12 +44,12 @@ Tensor Experts::input_in(const Backend& be, Tensor room, int rows) const {
     return activation_in(be, room, *router_, rows);
 }
 
-void Experts::run(Backend& be, const Activations& scratch, Tensor x, Tensor input,
+void Experts::run(Backend& be, const Activations& scratch, SublayerOutput out, Tensor input,
                   int layer) const {
     const ExpertActivations& room = scratch.experts;
-    const Routing routing = room.routing_of(x.rows, config_);
+    const Routing routing = room.routing_of(input.rows, config_);
     const int places = routing.places();
-    const Tensor logits = room.logits.row_range(0, x.rows);
+    const Tensor logits = room.logits.row_range(0, input.rows);
     const Tensor gate_up = room.gate_up.row_range(0, places);
     const Tensor gated = activation_in(be, room.gated, *down_, places);
     const Tensor down = room.down.row_range(0, places);
@@ -58,9 +58,9 @@ void Experts::run(Backend& be, const Activations& scratch, Tensor x, Tensor inpu
     run("route", Route{routing, logits, config_.normalised});
     const Tensor read = activation(be, input, *gate_up_, room.input, {"experts input", layer});
     run("experts gate_up", ExpertMatmul{gate_up, read, *gate_up_, routing});
-    run("experts swiglu", Swiglu{gated, gate_up});
+    run("experts gated", Gated{gated, gate_up, activation_});
     run("experts down", ExpertMatmul{down, gated, *down_, routing});
-    run("experts", ExpertSum{x, down, routing.weights});
+    run("experts", ExpertSum{out.tensor, down, routing.weights, out.accumulate});
 }
 
 }  // namespace aerie

@@ -29,11 +29,12 @@ class Experts final : public Ffn {
     // Float values: the router reads them, and the experts' input is made of them.
     Tensor input_in(const Backend& be, Tensor room, int rows) const override;
     Consumers consumers() const override { return {}; }
-    void run(Backend& be, const Activations& scratch, Tensor x, Tensor input,
+    void run(Backend& be, const Activations& scratch, SublayerOutput out, Tensor input,
              int layer) const override;
 
   private:
     ExpertConfig config_;
+    Activation activation_;
     std::unique_ptr<Weight> router_;
     std::unique_ptr<Weight> gate_up_;  // two stacks: the gate and the up matrices of all experts
     std::unique_ptr<Weight> down_;

@@ -7,6 +7,12 @@ namespace aerie {
 
 struct Activations;
 
+// Where attention or the FFN of a layer puts its result: added to the tensor, or in its place.
+struct SublayerOutput {
+    Tensor tensor;  // F32
+    Accumulate accumulate;
+};
+
 class Ffn {
   public:
     virtual ~Ffn() = default;
@@ -14,8 +20,8 @@ class Ffn {
     // directly as RmsNorm's output.
     virtual Tensor input_in(const Backend& be, Tensor room, int rows) const = 0;
     virtual Consumers consumers() const = 0;
-    // Adds to x [M, hidden].
-    virtual void run(Backend& be, const Activations& scratch, Tensor x, Tensor input,
+    // `out` has [M, hidden].
+    virtual void run(Backend& be, const Activations& scratch, SublayerOutput out, Tensor input,
                      int layer) const = 0;
 };
 

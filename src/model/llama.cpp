@@ -22,7 +22,7 @@ struct Weights {
         for (int i = 0; i < config.layers; ++i)
             layers.emplace_back(loader, config, "model.layers." + std::to_string(i) + ".", true,
                                 config.experts.in_layer(i));
-        final_norm = loader.vector("model.norm.weight", config.hidden);
+        final_norm = loader.norm("model.norm.weight", config.hidden);
         if (!config.tied_embeddings) lm_head = load_lm_head(loader, config);
     }
 

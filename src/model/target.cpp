@@ -1,4 +1,4 @@
-// The class for each architecture.
+// Making a target: limits, memory, and the class of its architecture.
 #include "model/target.h"
 
 #include "core/error.h"
@@ -15,30 +15,8 @@ void check_tokens(std::span<const int> tokens, int vocab) {
                              std::to_string(vocab) + " of the model");
 }
 
-namespace {
-
-struct Architecture {
-    const char* name;
-    void (*load)(const WeightLoader&, const ModelConfig&);
-    std::unique_ptr<Target> (*make)(Backend&, const ModelConfig&, const Checkpoint&,
-                                    std::optional<DType>, const TargetLimits&);
-};
-constexpr Architecture kArchitectures[] = {
-    {"llama", load_llama, make_llama},   {"mistral", load_llama, make_llama},
-    {"qwen2", load_llama, make_llama},   {"qwen3", load_llama, make_llama},
-    {"mixtral", load_llama, make_llama}, {"qwen3_moe", load_llama, make_llama}};
-
-const Architecture& architecture_of(const ModelConfig& config) {
-    for (const Architecture& architecture : kArchitectures)
-        if (config.architecture == architecture.name) return architecture;
-    throw Error("no architecture named '" + config.architecture + "'");
-}
-
-}  // namespace
-
 std::vector<TensorShape> target_tensors(const ModelConfig& config) {
-    return tensors_loaded(
-        config, [&](const WeightLoader& loader) { architecture_of(config).load(loader, config); });
+    return tensors_loaded(config, [&](const WeightLoader& loader) { load_llama(loader, config); });
 }
 
 std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
@@ -49,7 +27,7 @@ std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
     check_limits(wanted, be.capabilities().most, checkpoint.folder().string(),
                  be.capabilities().name);
     be.reserve(wanted);
-    return architecture_of(config).make(be, config, checkpoint, weights, limits);
+    return make_llama(be, config, checkpoint, weights, limits);
 }
 
 size_t target_scratch_bytes(const ModelConfig& config, const TargetLimits& limits) {

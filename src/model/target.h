@@ -54,7 +54,7 @@ class Target {
 // Throws UsageError unless every token is one of the model's.
 void check_tokens(std::span<const int> tokens, int vocab);
 
-// Throws Error for an architecture that is not known or tensors that do not fit.
+// Throws Error for tensors that do not fit.
 std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
                                     const Checkpoint& checkpoint, std::optional<DType> weights,
                                     const TargetLimits& limits);
@@ -62,7 +62,8 @@ std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
 // Bytes of activations and tables that make_target allocates besides the weights.
 size_t target_scratch_bytes(const ModelConfig& config, const TargetLimits& limits);
 
-// Asks the loader for every tensor of the architecture, and drops what it gives.
+// Every architecture so far is LLaMA with properties (model/config.h). load_llama asks the loader
+// for every tensor, and drops what it gives.
 void load_llama(const WeightLoader& loader, const ModelConfig& config);
 std::unique_ptr<Target> make_llama(Backend& be, const ModelConfig& config,
                                    const Checkpoint& checkpoint, std::optional<DType> weights,

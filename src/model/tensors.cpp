@@ -27,8 +27,11 @@ std::vector<TensorShape> tensors_loaded(const ModelConfig& config,
 void refuse_other_biases(const ModelConfig& config, const Checkpoint& checkpoint) {
     std::set<std::string> known;
     for (const TensorShape& tensor : target_tensors(config)) known.insert(tensor.name);
+    const auto weight_beside = [](const std::string& bias) {
+        return bias.substr(0, bias.size() - std::string_view("bias").size()) + "weight";
+    };
     for (const auto& [name, tensor] : checkpoint.tensors())
-        if (name.ends_with(".bias") && !known.contains(name))
+        if (name.ends_with(".bias") && !known.contains(name) && known.contains(weight_beside(name)))
             throw Error(checkpoint.folder().string() + ": '" + name +
                         "' is there, but the configuration asks for no such bias");
 }

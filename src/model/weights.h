@@ -86,6 +86,8 @@ class WeightLoader {
     // The parts concatenated, as F32.
     Vector vector(const std::vector<Part>& parts) const;
     Vector vector(const std::string& name, int size) const { return vector({{name, size}}); }
+    // The weights of a norm.
+    Vector norm(const std::string& name, int size) const { return vector(name, size); }
 
   private:
     // The blocks of one weight, until it is uploaded.

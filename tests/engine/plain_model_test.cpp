@@ -219,6 +219,18 @@ TEST(PlainModel, BiasesThatNobodyAskedForAreRefused) {
               std::string::npos);
 }
 
+// Biases of what is not loaded, such as a vision encoder, say nothing about the text model.
+TEST(PlainModel, BiasesOfOtherPartsAreIgnored) {
+    const ModelConfig config = small_config();
+    std::vector<TensorShape> tensors = target_tensors(config);
+    tensors.push_back({"vision.fc.weight", {4, 4}});
+    tensors.push_back({"vision.fc.bias", {4}});
+    EXPECT_NO_THROW(refuse_other_biases(config, random_checkpoint("both", tensors, DType::F16, 1)));
+    tensors.push_back({"model.norm.bias", {config.hidden}});
+    EXPECT_THROW(refuse_other_biases(config, random_checkpoint("both", tensors, DType::F16, 1)),
+                 Error);
+}
+
 // A bias that the configuration asks for and the file lacks is named, too.
 TEST(PlainModel, MissingBiasesAreNamed) {
     ModelConfig config = small_config();

@@ -192,13 +192,13 @@ TEST(Compare, NamesTheOpThatIsWrong) {
     // The error is so small that the text stays: only a comparison of ops can see it.
     const Judged judged = compared({{}, plant_in(3, 7, scale(1.0001f))});
     EXPECT_FALSE(judged.check("ops").passed);
-    EXPECT_NE(judged.check("ops").finding.find("in layer 3, swiglu, the only op beyond"),
+    EXPECT_NE(judged.check("ops").finding.find("in layer 3, gated, the only op beyond"),
               std::string::npos)
         << judged.check("ops").finding;
     EXPECT_NEAR(judged.check("ops").value, 1e-4, 1e-6);
     EXPECT_TRUE(judged.check("text").passed);
     for (const ComparedOp& op : judged.device().ops) {
-        const bool planted = op.place == OpPlace{3, "swiglu"};
+        const bool planted = op.place == OpPlace{3, "gated"};
         EXPECT_EQ(op.alone.identical(), !planted) << to_string(op.place);
         const int layer = op.place.layer;
         const bool before = layer >= 0 ? layer < 3 : op.place.name == "embedding";
@@ -211,7 +211,7 @@ TEST(Compare, NamesTheOpThatIsWrong) {
 TEST(Compare, NamesEveryOpAndLayer) {
     const std::vector<std::string> names = {
         "attention norm", "qkv",     "rotation", "attention", "attention output",
-        "ffn norm",       "gate_up", "swiglu",   "down"};
+        "ffn norm",       "gate_up", "gated",    "down"};
     Setting setting;
     setting.max_tokens = 1;
     for (int op = 0; op < kOpsOfLayer; ++op) {

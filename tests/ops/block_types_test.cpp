@@ -134,10 +134,10 @@ TEST_P(BlockTypesTest, GateAndUpHaveTheBitsOfTheirProducts) {
             const Array groups = poisoned_activations(rows, kOutputs);
             backend_->run(RmsNorm{a, x, norm, 1e-5f});
             backend_->run(Matmul{products, a, *plain});
-            backend_->run(Swiglu{want, products});
+            backend_->run(Gated{want, products, Activation::silu});
             backend_->run(RmsNorm{b, x, norm, 1e-5f, {paired.get()}});
-            backend_->run(MatmulSwiglu{groups, products, b, *paired});
-            backend_->run(MatmulSwiglu{got, products, a, *paired});
+            backend_->run(MatmulGated{groups, products, b, *paired, Activation::silu});
+            backend_->run(MatmulGated{got, products, a, *paired, Activation::silu});
             ASSERT_TRUE(same_bits(download(got), download(want))) << rows;
             const auto expected = packed_groups(download(want), pack_i8g32);
             const auto found = download_activations(groups);

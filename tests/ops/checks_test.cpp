@@ -16,7 +16,7 @@ TEST_P(Checks, WrongShapesEndATestProgram) {
     const Array small = poisoned(2, 32), large = poisoned(3, 32), wide = poisoned(2, 48);
     EXPECT_DEATH((Copy{small, large}.check(*backend_)), "is_activation");
     EXPECT_DEATH((Add{small, small, wide}.check(*backend_)), "is_f32");
-    EXPECT_DEATH((Swiglu{small, wide}.check(*backend_)), "is_activation");
+    EXPECT_DEATH((Gated{small, wide, Activation::silu}.check(*backend_)), "is_activation");
     const Array ids = poisoned_indices(1, 2);
     EXPECT_DEATH((GatherRows{large, small, ids}.check(*backend_)), "is_index");
     EXPECT_DEATH((Copy{ids, small}.check(*backend_)), "is_activation");

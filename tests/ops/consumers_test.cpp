@@ -194,8 +194,13 @@ TEST_P(ConsumersTest, APassThatEndsLeavesNothingOfAGate) {
         const Matrix want = product(*down());
         for (int times = 0; times < 3; ++times) {
             backend_->replay(uint64_t(type), [&] {
-                backend_->run(
-                    MatmulSwiglu{first_rows(gated, 1), scratch, x, *both, {}, {consumer.get()}});
+                backend_->run(MatmulGated{first_rows(gated, 1),
+                                          scratch,
+                                          x,
+                                          *both,
+                                          Activation::silu,
+                                          {},
+                                          {consumer.get()}});
             });
             ASSERT_TRUE(same_bits(product(*consumer), want)) << name(type) << ", " << times;
         }
@@ -268,7 +273,8 @@ TEST_P(ObservedConsumersTest, OfGates) {
             const Array scratch = poisoned(rows, 4 * kOutputs);
             expect_replaced("swiglu", type, rows, 2 * kOutputs,
                             [&](const Tensor& out, const Consumers& consumers) {
-                                backend_->run(MatmulSwiglu{out, scratch, x, *both, {}, consumers});
+                                backend_->run(MatmulGated{
+                                    out, scratch, x, *both, Activation::silu, {}, consumers});
                             });
         }
 }

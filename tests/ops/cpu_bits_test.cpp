@@ -54,7 +54,7 @@ class Fingerprint : OpInputs {
             be_.run(Add{out, x, random(90, 1100, 3, deviation)});
             record(out);
             const Tensor half = tensor(DType::F32, 90, 550);
-            be_.run(Swiglu{half, x});
+            be_.run(Gated{half, x, Activation::silu});
             record(half);
         }
     }

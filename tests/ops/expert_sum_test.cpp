@@ -19,10 +19,11 @@ TEST_P(ExpertSumTest, AddsInTheOrderOfChoices) {
                 const Matrix before = random_matrix(rows, cols, 1),
                              weights = random_matrix(rows, k, 2);
                 const Matrix x = random_matrix(rows * k, cols, 3);
-                const Array out = upload(before);
+                const Array added = upload(before), alone = poisoned(rows, cols);
                 const Array from = upload(x), shares = upload(weights);
-                backend_->run(ExpertSum{out, from, shares});
-                const Matrix got = download(out);
+                backend_->run(ExpertSum{added, from, shares, Accumulate::yes});
+                backend_->run(ExpertSum{alone, from, shares, Accumulate::no});
+                const Matrix got = download(added), got_alone = download(alone);
                 for (int r = 0; r < rows; ++r)
                     for (int c = 0; c < cols; ++c) {
                         volatile float sum = weights[r][0] * x[r * k][c];
@@ -31,6 +32,7 @@ TEST_P(ExpertSumTest, AddsInTheOrderOfChoices) {
                             sum = sum + product;
                         }
                         ASSERT_EQ(got[r][c], before[r][c] + sum) << r << ", " << c;
+                        ASSERT_EQ(got_alone[r][c], sum) << r << ", " << c;
                     }
             }
 }

@@ -85,7 +85,7 @@ class OpResults : OpInputs {
             be_.run(Copy{out, x});
             record("copy" + to, out);
             const Tensor half = tensor(type, 33, 544);
-            be_.run(Swiglu{half, x});
+            be_.run(Gated{half, x, Activation::silu});
             record("swiglu" + to, half);
             const Tensor sum = tensor(DType::F32, 33, 1088);
             be_.run(Add{sum, x, random(33, 1088, 3, deviation)});

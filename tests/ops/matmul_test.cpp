@@ -122,8 +122,8 @@ TEST_P(MatmulTest, GatesWithTheBitsOfItsParts) {
                 backend_->run(Matmul{scratch, x, *paired});
                 ASSERT_TRUE(same_bits(download(products), download(scratch)));
                 const auto gate = [&](Array want, Array got, const auto& get) {
-                    backend_->run(Swiglu{want, products});
-                    backend_->run(MatmulSwiglu{got, scratch, x, *paired});
+                    backend_->run(Gated{want, products, Activation::silu});
+                    backend_->run(MatmulGated{got, scratch, x, *paired, Activation::silu});
                     const auto a = get(want), b = get(got);
                     return std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
                 };
@@ -160,9 +160,9 @@ TEST_P(MatmulTest, GatesWithABias) {
                     for (int c = 0; c < sums.cols; ++c) sums[r][c] += added[0][c];
                 const Array want = poisoned(rows, shape.outputs),
                             got = poisoned(rows, shape.outputs);
-                backend_->run(Swiglu{want, upload(sums)});
+                backend_->run(Gated{want, upload(sums), Activation::silu});
                 const Array scratch = poisoned(rows, 2 * shape.outputs);
-                backend_->run(MatmulSwiglu{got, scratch, x, *weight, bias});
+                backend_->run(MatmulGated{got, scratch, x, *weight, Activation::silu, bias});
                 ASSERT_TRUE(same_bits(download(want), download(got)));
             }
         }
@@ -204,9 +204,9 @@ TEST_P(MatmulTest, TakesWhatANormLeaves) {
                     ASSERT_TRUE(same_bits(download(want), download(got)));
                     Array gated = poisoned(rows, shape.outputs),
                           gated_too = poisoned(rows, shape.outputs);
-                    backend_->run(Swiglu{gated, want});
+                    backend_->run(Gated{gated, want, Activation::silu});
                     backend_->run(RmsNorm{fused, x, scale, 1e-12f, {weight.get()}});
-                    backend_->run(MatmulSwiglu{gated_too, got, fused, *weight});
+                    backend_->run(MatmulGated{gated_too, got, fused, *weight, Activation::silu});
                     ASSERT_TRUE(same_bits(download(gated), download(gated_too)));
                 }
         }
@@ -236,7 +236,8 @@ TEST_P(MatmulTest, TakesWhatAGateLeaves) {
                         const Array scratch = poisoned(rows, 2 * shape.outputs);
                         const Array out = poisoned(rows, 40);
                         for (int i = 0; i < 2; ++i) {
-                            backend_->run(MatmulSwiglu{gated, scratch, x, *both, {}, consumers});
+                            backend_->run(MatmulGated{
+                                gated, scratch, x, *both, Activation::silu, {}, consumers});
                             backend_->run(Matmul{out, gated, *down});
                         }
                         return download(out);

@@ -210,7 +210,7 @@ TEST_P(QuantisedTest, OpsWriteActivations) {
     };
     const Array x = upload(random_matrix(9, 704, 15)), norm = upload(random_matrix(1, 704, 16));
     check(9, 704, [&](Tensor out) { backend_->run(RmsNorm{out, x, norm, 1e-5f}); });
-    check(9, 352, [&](Tensor out) { backend_->run(Swiglu{out, x}); });
+    check(9, 352, [&](Tensor out) { backend_->run(Gated{out, x, Activation::silu}); });
 
     for (const AttentionShape& shape : {AttentionShape{4, 2, 16}, AttentionShape{6, 2, 16},
                                         AttentionShape{8, 8, 32}, AttentionShape{32, 1, 64}}) {

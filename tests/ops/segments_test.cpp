@@ -106,12 +106,13 @@ TEST_P(SegmentsTest, MayBeGateAndUp) {
                 const Array products = poisoned(rows, 2 * outputs);
                 backend_->run(Matmul{products, x, *mixed.whole});
                 const Array want = poisoned(rows, outputs), got = poisoned(rows, outputs);
-                backend_->run(Swiglu{want, products});
-                backend_->run(MatmulSwiglu{got, poisoned(rows, 2 * outputs), x, *mixed.whole});
+                backend_->run(Gated{want, products, Activation::silu});
+                backend_->run(MatmulGated{got, poisoned(rows, 2 * outputs), x, *mixed.whole,
+                                          Activation::silu});
                 ASSERT_TRUE(same_bits(download(want), download(got)));
                 if (outputs % kGroup != 0) continue;
                 const Array groups = poisoned_activations(rows, outputs);
-                backend_->run(MatmulSwiglu{groups, products, x, *mixed.whole});
+                backend_->run(MatmulGated{groups, products, x, *mixed.whole, Activation::silu});
                 const auto blocks = download_activations(groups);
                 const auto expected = packed_groups(download(want), pack_i8g32);
                 ASSERT_EQ(

@@ -215,7 +215,7 @@ TEST(CudaQueue, GatesInTheMatmul) {
         plan.add(x, be->activation_type(*weight), c.rows, kInner);
         const Buffer memory = plan.allocate(*be);
         const long before = be->command_counts().dispatches;
-        be->run(MatmulSwiglu{out, gate_up, x, *weight});
+        be->run(MatmulGated{out, gate_up, x, *weight, Activation::silu});
         EXPECT_EQ(be->command_counts().dispatches - before, c.kernels)
             << name(c.weight) << ", " << c.rows;
         Tensor stream, scale;
@@ -225,7 +225,7 @@ TEST(CudaQueue, GatesInTheMatmul) {
         const Buffer more_memory = more.allocate(*be);
         const long then = be->command_counts().dispatches;
         be->run(RmsNorm{x, stream, scale, 1e-5f, {weight.get()}});
-        be->run(MatmulSwiglu{out, gate_up, x, *weight});
+        be->run(MatmulGated{out, gate_up, x, *weight, Activation::silu});
         const bool is_held = c.rows == 1 && c.weight != DType::F32;  // normalised by the matmul
         EXPECT_EQ(be->command_counts().dispatches - then, is_held ? 1 : 2)
             << name(c.weight) << ", " << c.rows;

@@ -67,7 +67,7 @@ std::vector<Rows> products(int multiprocessors, DType type, int tokens) {
     const Tensor inner = activation(*backend, x, *plain, room);
     for (int i = 0; i < 2; ++i) {
         backend->run(Matmul{out, inner, *plain});
-        backend->run(MatmulSwiglu{gated, scratch, inner, *paired});
+        backend->run(MatmulGated{gated, scratch, inner, *paired, Activation::silu});
         backend->run(RmsNorm{norm, x, scale, 1e-5f, {plain.get()}});
         backend->run(Matmul{of_norm, norm, *plain});
     }

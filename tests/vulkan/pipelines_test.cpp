@@ -58,7 +58,7 @@ TEST(Pipelines, AreCompiledSideBySide) {
     backend->write(x, ones.data());
     backend->run(Add{sum, x, x});
     backend->write(x, std::vector<float>(64, 7.0f).data());  // ordered after the sum
-    backend->run(Swiglu{gated, sum});
+    backend->run(Gated{gated, sum, Activation::silu});
     backend->run(Copy{same, gated});
     backend->run(RmsNorm{normal, same, tensor(1, 32), 1e-9f});
     std::vector<float> got(32), last(64);

@@ -1,4 +1,4 @@
-// Op ExpertSum: adds the outputs of a row's experts, choice by choice, one row at a time.
+// Op ExpertSum: sums the outputs of a row's experts, choice by choice, one row at a time.
 #include "core/float_environment.h"
 #include "cpu/backend.h"
 
@@ -18,7 +18,7 @@ void CpuBackend::execute(const ExpertSum& op) {
                 float sum = weights[0] * choices[c];
                 for (int i = 1; i < k; ++i)
                     sum = sum + weights[i] * choices[size_t(i) * stride + size_t(c)];
-                out[c] = out[c] + sum;
+                out[c] = op.accumulate == Accumulate::yes ? out[c] + sum : sum;
             }
         }
     });

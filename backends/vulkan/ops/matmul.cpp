@@ -1,4 +1,4 @@
-// Ops Matmul, MatmulSwiglu, MatmulRope and ExpertMatmul, part by part: a part of a weight has rows
+// Ops Matmul, MatmulGated, MatmulRope and ExpertMatmul, part by part: a part of a weight has rows
 // of one type in one binding. If kernels need x in another form, it is made once, before the first
 // part that needs it.
 #include <algorithm>
@@ -80,15 +80,15 @@ bool VulkanBackend::finish(const Product& product, const Tensor& x, const Weight
 }
 
 template <>
-void VulkanBackend::execute(const MatmulSwiglu& op) {
+void VulkanBackend::execute(const MatmulGated& op) {
     const Product product = {.out = op.out,
                              .bias = op.bias,
                              .epilogue = Epilogue::gated,
                              .packed = is_quantised(op.out.dtype),
                              .apart = op.out.cols};
-    if (finish(product, op.x, op.weight)) return;
+    if (op.activation == Activation::silu && finish(product, op.x, op.weight)) return;
     execute(Matmul{op.gate_up, op.x, op.weight, Accumulate::no, op.bias});
-    execute(Swiglu{op.out, op.gate_up});
+    execute(Gated{op.out, op.gate_up, op.activation});
 }
 
 template <>

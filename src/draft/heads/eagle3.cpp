@@ -38,15 +38,15 @@ Weights::Weights(const WeightLoader& loader, const HeadConfig& head) {
     fc = loader.matrix({{"fc.weight", head.hidden}}, eagle3_features(head));
     attention.emplace(loader, head, kLayer + "self_attn.", 2 * head.hidden);
     ffn.emplace(loader, head, kLayer + "mlp.");
-    input_norm = loader.vector(kLayer + "input_layernorm.weight", head.hidden);
-    hidden_norm = loader.vector(kLayer + "hidden_norm.weight", head.hidden);
-    ffn_norm = loader.vector(kLayer + "post_attention_layernorm.weight", head.hidden);
-    output_norm = loader.vector("norm.weight", head.hidden);
+    input_norm = loader.norm(kLayer + "input_layernorm.weight", head.hidden);
+    hidden_norm = loader.norm(kLayer + "hidden_norm.weight", head.hidden);
+    ffn_norm = loader.norm(kLayer + "post_attention_layernorm.weight", head.hidden);
+    output_norm = loader.norm("norm.weight", head.hidden);
     for (int i = 0; shape.norms_taps && i < shape.tap_count(); ++i)
         tap_norms.push_back(
-            loader.vector("fc_norm." + std::to_string(i) + ".weight", shape.target_hidden));
+            loader.norm("fc_norm." + std::to_string(i) + ".weight", shape.target_hidden));
     if (shape.norms_features)
-        features_norm = loader.vector("input_norm.weight", eagle3_features(head));
+        features_norm = loader.norm("input_norm.weight", eagle3_features(head));
     if (loader.has("lm_head.weight"))
         lm_head = loader.matrix({{"lm_head.weight", shape.vocab}}, head.hidden);
 }
@@ -168,12 +168,13 @@ void Levels::run(Tensor x, Rows rows) {
     if (eagle3_shape(config_).norms_residual) be_.run(Copy{x, normed}, "residual");
     const Tensor input =
         activation(be_, pair, weights_->attention->consumer(), scratch_.pair_input, "pair");
-    weights_->attention->run(be_, config_, scratch_.layer, x, input, {rows, kv_.layer(0), rope_});
+    weights_->attention->run(be_, config_, scratch_.layer, {x, Accumulate::yes}, input,
+                             {rows, kv_.layer(0), rope_});
     const Tensor ffn_input = weights_->ffn->input_in(be_, scratch_.layer.norm, m);
     be_.run(
         RmsNorm{ffn_input, x, weights_->ffn_norm, config_.rms_epsilon, weights_->ffn->consumers()},
         "ffn norm");
-    weights_->ffn->run(be_, scratch_.layer, x, ffn_input, 0);
+    weights_->ffn->run(be_, scratch_.layer, {x, Accumulate::yes}, ffn_input, 0);
     if (!eagle3_shape(config_).norms_state) return;
     const Tensor output = scratch_.output.row_range(0, m);
     be_.run(norm(output, x, weights_->output_norm), "output norm");

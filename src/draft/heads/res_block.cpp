@@ -1,4 +1,4 @@
-// There is no op for silu alone, so swiglu runs with ones as the other factor.
+// There is no op for silu alone, so Gated runs with ones as the other factor.
 #include "draft/heads/res_block.h"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ void ResBlock::run(Backend& be, const ResScratch& scratch, Tensor out, Tensor x)
     const Tensor gate_up = scratch.gate_up.row_range(0, m), active = scratch.active.row_range(0, m);
     const Tensor input = activation(be, x, *linear_, scratch.input, "block input");
     be.run(Matmul{gate_up.col_range(0, hidden), input, *linear_, Accumulate::no, bias_}, "linear");
-    be.run(Swiglu{active, gate_up}, "silu");
+    be.run(Gated{active, gate_up, Activation::silu}, "silu");
     if (joining_) {
         x = scratch.joined.row_range(0, m);
         be.run(Matmul{x, input, *joining_, Accumulate::no, joining_bias_}, "joining");
@@ -115,7 +115,7 @@ ParallelWeights::ParallelWeights(const WeightLoader& loader, const HeadConfig& c
     }
     if (!all.has_prefix) return;
     prefix = std::make_unique<DecoderLayer>(loader, config, kPrefixLayer, true);
-    prefix_norm = loader.vector(kPrefixNorm, config.hidden);
+    prefix_norm = loader.norm(kPrefixNorm, config.hidden);
 }
 
 ParallelWeights::ParallelWeights(const DraftSource& source)

@@ -25,21 +25,11 @@ int64_t window_of(const GgufKeys& keys) {
 }
 
 // "llama" stands for three of Hugging Face's model types; experts and the window tell them apart.
-const char* model_type(const GgufKeys& keys, GgufArchitecture architecture) {
-    switch (architecture) {
-        case GgufArchitecture::Qwen2:
-            return "qwen2";
-        case GgufArchitecture::Qwen3:
-            return "qwen3";
-        case GgufArchitecture::Qwen3Moe:
-            return "qwen3_moe";
-        case GgufArchitecture::Eagle3:
-            return "eagle3";
-        case GgufArchitecture::Llama:
-            break;
-    }
-    if (keys.integer("expert_count", 0) > 0) return "mixtral";
-    return window_of(keys) > 0 ? "mistral" : "llama";
+std::string model_type(const GgufKeys& keys, GgufArchitecture architecture) {
+    if (architecture == GgufArchitecture::Llama && keys.integer("expert_count", 0) > 0)
+        return "mixtral";
+    if (architecture == GgufArchitecture::Llama && window_of(keys) > 0) return "mistral";
+    return std::string(model_type(architecture));
 }
 
 void add_experts(Json& config, const GgufKeys& keys, GgufArchitecture architecture) {
@@ -124,8 +114,8 @@ GgufArchitecture architecture_of(const Gguf& gguf) {
     const std::optional<GgufArchitecture> found = find_architecture(name);
     if (!found)
         throw Error(metadata.file() + ": the architecture is " + in_quotes(std::string(name)) +
-                    (has_mtp_layers(gguf) ? ", with MTP layers" : "") +
-                    "; implemented are llama, qwen2, qwen3, qwen3moe, and eagle3 for heads");
+                    (has_mtp_layers(gguf) ? ", with MTP layers" : "") + "; implemented are " +
+                    target_names() + ", and eagle3 for heads");
     return *found;
 }
 

@@ -19,12 +19,21 @@ constexpr unsigned kLlama = bit(GgufArchitecture::Llama), kQwen2 = bit(GgufArchi
 struct ArchitectureRow {
     std::string_view name;
     GgufArchitecture architecture;
+    std::string_view model_type;
 };
-constexpr std::array<ArchitectureRow, 5> kArchitectures{{{"llama", GgufArchitecture::Llama},
-                                                         {"qwen2", GgufArchitecture::Qwen2},
-                                                         {"qwen3", GgufArchitecture::Qwen3},
-                                                         {"qwen3moe", GgufArchitecture::Qwen3Moe},
-                                                         {"eagle3", GgufArchitecture::Eagle3}}};
+constexpr std::array kArchitectures{
+    ArchitectureRow{"llama", GgufArchitecture::Llama, "llama"},
+    ArchitectureRow{"qwen2", GgufArchitecture::Qwen2, "qwen2"},
+    ArchitectureRow{"qwen3", GgufArchitecture::Qwen3, "qwen3"},
+    ArchitectureRow{"qwen3moe", GgufArchitecture::Qwen3Moe, "qwen3_moe"},
+    ArchitectureRow{"eagle3", GgufArchitecture::Eagle3, "eagle3"},
+};
+
+const ArchitectureRow& row_of(GgufArchitecture architecture) {
+    for (const ArchitectureRow& row : kArchitectures)
+        if (row.architecture == architecture) return row;
+    return kArchitectures[0];
+}
 
 // The names without .weight or .bias, in which both end.
 struct NameRow {
@@ -190,9 +199,19 @@ std::optional<GgufPlace> gguf_place(GgufArchitecture architecture, std::string_v
 }
 
 std::string_view name(GgufArchitecture architecture) {
+    return row_of(architecture).name;
+}
+
+std::string_view model_type(GgufArchitecture architecture) {
+    return row_of(architecture).model_type;
+}
+
+std::string target_names() {
+    std::string names;
     for (const ArchitectureRow& row : kArchitectures)
-        if (row.architecture == architecture) return row.name;
-    return "";
+        if (row.architecture != GgufArchitecture::Eagle3)
+            names += (names.empty() ? "" : ", ") + std::string(row.name);
+    return names;
 }
 
 }  // namespace aerie

@@ -43,5 +43,9 @@ std::optional<GgufPlace> gguf_place(GgufArchitecture architecture, std::string_v
 
 // The value of general.architecture.
 std::string_view name(GgufArchitecture architecture);
+// The names of all targets: "llama, qwen2".
+std::string target_names();
+// The model_type of a config.json: "qwen3_moe". "llama" stands for several.
+std::string_view model_type(GgufArchitecture architecture);
 
 }  // namespace aerie

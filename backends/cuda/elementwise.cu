@@ -1,5 +1,4 @@
-// silu(gate) * up, the sum of two tensors, and a copy: element by element, one warp per group of
-// 32.
+// Ops Gated, Add and Copy: element by element, one warp per group of 32.
 #include "cuda/backend.h"
 #include "cuda/device/packed.cuh"
 #include "cuda/device/ptx.cuh"
@@ -51,8 +50,12 @@ Grid over_elements(const Tensor& out, Queue& queue, const char* op) {
 }  // namespace
 
 template <>
-void CudaBackend::enqueue(const Swiglu& op) {
-    launch_beside(swiglu_kernel, over_elements(op.out, *queue_, "swiglu"), op.out, op.gate_up);
+void CudaBackend::enqueue(const Gated& op) {
+    switch (op.activation) {
+        case Activation::silu:
+            launch_beside(swiglu_kernel, over_elements(op.out, *queue_, "swiglu"), op.out,
+                          op.gate_up);
+    }
 }
 
 template <>
