@@ -65,7 +65,7 @@ has_driver() {
   compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null || compgen -G '/etc/vulkan/icd.d/*.json' >/dev/null
 }
 
-packages=(build-essential cmake ninja-build ccache pkgconf nlohmann-json3-dev libcli11-dev
+packages=(build-essential cmake ninja-build ccache pkgconf libcurl4-openssl-dev nlohmann-json3-dev libcli11-dev
   libpcre2-dev libutf8proc-dev libedit-dev libboost-dev python3 libvulkan-dev libvulkan-volk-dev glslang-tools)
 tests='' vulkan='' web='' vocabularies='' windows=''
 for group in "$@"; do

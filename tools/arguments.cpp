@@ -80,7 +80,7 @@ class Reader {
             else if (argument == "--")
                 only_values_ = true, result_.push_back(argument);
             else if (argument.size() > 1 && argument.starts_with('-'))
-                take_option(argument == "-md" ? "--head" : argument);
+                take_option(in_our_words(argument));
             else
                 take_word(argument);
         }
@@ -96,8 +96,17 @@ class Reader {
 
     void take_value(const std::string& argument) {
         if (!waiting_) return take_word(argument);
-        result_.push_back(argument);
+        result_.push_back(before_value_ + argument);
+        before_value_.clear();
         waiting_ = nullptr;
+    }
+
+    // The option for llama.cpp's name of it.
+    std::string in_our_words(const std::string& argument) {
+        if (argument == "-md") return "--head";
+        if (argument != "-hf" && argument != "-hfr" && argument != "--hf-repo") return argument;
+        before_value_ = "hf:";
+        return "--model";
     }
 
     void take_option(const std::string& argument) {
@@ -183,7 +192,7 @@ class Reader {
     std::vector<std::string> result_;
     std::map<const CLI::Option*, int> times_;  // how often each was given
     const CLI::Option* waiting_ = nullptr;     // the option whose value comes next
-    std::string waiting_name_;
+    std::string waiting_name_, before_value_;
     bool only_values_ = false;
 };
 

@@ -9,9 +9,10 @@
 namespace aerie {
 
 // Rewrites arguments that CLI11 would misread: `help COMMAND` is COMMAND --help, "--prompt=" is an
-// empty prompt (CLI11 would take the next argument for it), and llama.cpp's -md is --head, not
-// -m d. Values stay as they are. Throws UsageError for an option or command that there is not, an
-// option without its value or given twice, and an argument that belongs to nothing.
+// empty prompt (CLI11 would take the next argument for it), llama.cpp's -md is --head, not -m d,
+// and its -hf NAME is --model hf:NAME. Values stay as they are. Throws UsageError for an option or
+// command that there is not, an option without its value or given twice, and an argument that
+// belongs to nothing.
 std::vector<std::string> understood(const CLI::App& app, std::vector<std::string> arguments);
 
 }  // namespace aerie

@@ -22,6 +22,7 @@ int run_compare(const CompareOptions& options);
 int run_serve(const ServeOptions& options);
 int run_train(const TrainOptions& options);
 int run_forget(const ForgetOptions& options);
+int run_pull(const PullCommandOptions& options);
 
 // Sampling by the flags; without any, the model's own defaults if it asks for sampling. Throws
 // UsageError.

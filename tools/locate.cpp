@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "core/error.h"
 #include "core/platform.h"
+#include "hub.h"
 #include "talk/locate.h"
 
 namespace fs = std::filesystem;
@@ -44,6 +45,11 @@ std::string model_name(const std::optional<std::string>& name) {
     return name ? *name : variable("AERIE_MODEL").value_or(kDefaultModel);
 }
 
+// The path of a model of the hub, which is downloaded if need be; other names as they are.
+std::string fetched(const std::string& name, bool offline = false) {
+    return is_of_hub(name) ? fetch_from_hub(name, offline).string() : name;
+}
+
 }  // namespace
 
 fs::path find_acceptance() {
@@ -78,13 +84,15 @@ LoadOptions locate_nothing(const ModelOptions& options) {
 }
 
 fs::path locate_model(const std::optional<std::string>& name) {
-    return find_model(model_name(name), model_folders());
+    return find_model(fetched(model_name(name)), model_folders());
 }
 
 LoadOptions locate(const ModelOptions& options) {
     LoadOptions runtime = locate_nothing(options);
-    locate({.model = model_name(options.model),
-            .head = options.head ? options.head : variable("AERIE_HEAD"),
+    std::optional<std::string> head = options.head ? options.head : variable("AERIE_HEAD");
+    if (head) head = fetched(*head, options.offline);
+    locate({.model = fetched(model_name(options.model), options.offline),
+            .head = head,
             .draft = options.draft,
             .folders = model_folders()},
            runtime);

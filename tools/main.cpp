@@ -26,6 +26,7 @@ int run(int argc, char** argv) {
     if (line.compare) return aerie::run_compare(*line.compare);
     if (line.train) return aerie::run_train(*line.train);
     if (line.forget) return aerie::run_forget(*line.forget);
+    if (line.pull) return aerie::run_pull(*line.pull);
     if (line.serve) return aerie::run_serve(*line.serve);
     aerie::print(line.text);
     return 0;

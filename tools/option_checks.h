@@ -26,7 +26,8 @@ inline Choices<DType> choices_of(std::span<const DType> types) {
 }
 inline const Choices<DType> kWeightChoices = choices_of(kWeightTypes);
 inline constexpr const char* kModelHelp =
-    "folder, .gguf file, bundled name, or org/name in the Hugging Face cache (default: smollm2)";
+    "folder, .gguf file, bundled name, org/name in the Hugging Face cache, or hf:ORG/NAME[:QUANT], "
+    "which is downloaded if the cache lacks it; -hf ORG/NAME says the same (default: smollm2)";
 
 [[noreturn]] inline void refuse(const std::string& flag, const std::string& expected,
                                 const std::string& text) {

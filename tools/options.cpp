@@ -48,6 +48,14 @@ void add_info(CLI::App& app, InfoOptions& options) {
 
 void add_forget(CLI::App&, ForgetOptions&) {}
 
+void add_pull(CLI::App& app, PullCommandOptions& options) {
+    app.add_option("name", options.name,
+                   "ORG/NAME, or ORG/NAME:QUANT for one of several GGUF files (default: Q4_K_M)")
+        ->required()
+        ->type_name("REPOSITORY");
+    app.add_flag("-q,--quiet", options.quiet, "no progress on stderr");
+}
+
 void add_devices(CLI::App& app, DevicesOptions& options) {
     app.add_flag("--json", options.json, "print one JSON object");
 }
@@ -123,6 +131,7 @@ void add_device_options(CLI::App& app, ModelOptions& options) {
     app.add_flag("--profile", options.profile,
                  "time each op on the device and print a table on stderr; slower");
     add_type_options(app, options);
+    app.add_flag("--offline", options.offline, "download nothing, whatever -hf names");
 }
 
 void add_type_options(CLI::App& app, ModelOptions& options) {
@@ -161,6 +170,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     add_command(app, line.train, "train", "Train a draft head for a model", add_train);
     add_command(app, line.forget, "forget", "Delete what --learn has learnt, and from what",
                 add_forget);
+    add_command(app, line.pull, "pull", "Download a model of Hugging Face's hub", add_pull);
     add_command(app, line.serve, "serve", "Answer over HTTP, as OpenAI's API does", add_serve);
     app.footer(
         "`aerie COMMAND --help` shows the flags of a command. AERIE_MODEL, AERIE_HEAD, "

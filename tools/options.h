@@ -24,7 +24,7 @@ struct ModelOptions {
     std::optional<int> threads, context;
     std::optional<DType> weights, draft_weights;
     DType kv = DType::F16;
-    bool profile = false;
+    bool profile = false, offline = false;
     std::vector<std::string> given;  // the long names of all flags that were given
     DraftOptions drafting;           // except the method
     HeadOptions head_options;
@@ -147,6 +147,11 @@ struct ServeOptions {
 
 struct ForgetOptions {};
 
+struct PullCommandOptions {
+    std::string name;
+    bool quiet = false;
+};
+
 struct TokenizeOptions {
     std::optional<std::string> model, prompt, prompt_file, strings, decode;
     bool no_special = false, counts = false, json = false;
@@ -169,6 +174,7 @@ struct CommandLine {
     std::optional<InfoOptions> info;
     std::optional<DevicesOptions> devices;
     std::optional<ForgetOptions> forget;
+    std::optional<PullCommandOptions> pull;
     std::optional<PerplexityOptions> perplexity;
     std::optional<SynthOptions> synth;
     std::optional<ConvertOptions> convert;

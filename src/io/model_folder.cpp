@@ -37,14 +37,6 @@ bool is_cache_link(const fs::path& folder, const fs::path& file) {
            file.parent_path() == repository / "blobs";
 }
 
-fs::path cache_folder() {
-    if (const fs::path cache = platform::path_variable("HF_HUB_CACHE"); !cache.empty())
-        return cache;
-    if (const fs::path home = platform::path_variable("HF_HOME"); !home.empty())
-        return home / "hub";
-    return platform::home_folder() / ".cache" / "huggingface" / "hub";
-}
-
 // The snapshot that refs/main names; empty if the cache does not have the model.
 fs::path cached_snapshot(const fs::path& repository) {
     constexpr size_t kMaxRefBytes = 256;
@@ -60,6 +52,14 @@ fs::path cached_snapshot(const fs::path& repository) {
 
 }  // namespace
 
+fs::path hugging_face_cache() {
+    if (const fs::path cache = platform::path_variable("HF_HUB_CACHE"); !cache.empty())
+        return cache;
+    if (const fs::path home = platform::path_variable("HF_HOME"); !home.empty())
+        return home / "hub";
+    return platform::home_folder() / ".cache" / "huggingface" / "hub";
+}
+
 fs::path resolve_model_folder(const std::string& name) {
     std::error_code ignored;
     if (fs::is_directory(name, ignored)) return name;
@@ -69,7 +69,7 @@ fs::path resolve_model_folder(const std::string& name) {
     if (!is_plain_name(org) || !is_plain_name(model)) {
         throw Error(in_quotes(name) + ": no such folder");
     }
-    const fs::path repository = cache_folder() / ("models--" + org + "--" + model);
+    const fs::path repository = hugging_face_cache() / ("models--" + org + "--" + model);
     const fs::path snapshot = cached_snapshot(repository);
     if (snapshot.empty()) {
         throw Error(in_quotes(name) + ": no such folder, and not in the Hugging Face cache (" +

@@ -9,9 +9,11 @@
 
 namespace aerie {
 
+// The Hugging Face cache: HF_HUB_CACHE, $HF_HOME/hub or ~/.cache/huggingface/hub.
+std::filesystem::path hugging_face_cache();
+
 // Resolves the path of a folder to itself, and "org/name" to its snapshot in the local Hugging Face
-// cache (HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub; refs/main). Throws Error saying
-// where it looked.
+// cache (refs/main). Throws Error saying where it looked.
 std::filesystem::path resolve_model_folder(const std::string& name);
 
 // Path of the file `name` of a model folder. Throws Error unless it exists, `name` is one plain

@@ -271,7 +271,7 @@ TEST_P(ObservedConsumersTest, OfGates) {
         for (int rows : {1, kMaxRows}) {
             const Array x = upload(random_matrix(rows, kInner, 3));
             const Array scratch = poisoned(rows, 4 * kOutputs);
-            expect_replaced("swiglu", type, rows, 2 * kOutputs,
+            expect_replaced("gated", type, rows, 2 * kOutputs,
                             [&](const Tensor& out, const Consumers& consumers) {
                                 backend_->run(MatmulGated{
                                     out, scratch, x, *both, Activation::silu, {}, consumers});

@@ -26,7 +26,7 @@ def rendered(page):
 
 def flags(text):
     """The flags that a text names, as --word and -w, but not within words."""
-    return set(re.findall(r"(?<![\w<-])--?[A-Za-z][\w-]*", text)) - {"-md"}
+    return set(re.findall(r"(?<![\w<-])--?[A-Za-z][\w-]*", text)) - {"-md", "-hf"}
 
 
 def entries(text):

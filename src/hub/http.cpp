@@ -1,0 +1,162 @@
+#include "hub/http.h"
+
+#include <curl/curl.h>
+
+#include <exception>
+#include <memory>
+
+#include "core/utf8.h"
+
+namespace aerie::hub {
+
+namespace {
+
+constexpr size_t kMostText = 16 << 20;
+constexpr long kMostRedirections = 10, kConnectSeconds = 30, kStalledSeconds = 60;
+
+template <class Value>
+void set(CURL* curl, CURLoption option, Value value) {
+    if (const CURLcode code = curl_easy_setopt(curl, option, value); code != CURLE_OK)
+        throw Error(std::string("libcurl: ") + curl_easy_strerror(code));
+}
+
+// Only HTTP and HTTPS, whatever a redirection says, and no way from HTTPS to HTTP.
+void set_protocols(CURL* curl, bool is_secure) {
+#if LIBCURL_VERSION_NUM >= 0x075500
+    set(curl, CURLOPT_PROTOCOLS_STR, is_secure ? "https" : "http,https");
+    set(curl, CURLOPT_REDIR_PROTOCOLS_STR, is_secure ? "https" : "http,https");
+#else
+    const long protocols = is_secure ? CURLPROTO_HTTPS : CURLPROTO_HTTP | CURLPROTO_HTTPS;
+    set(curl, CURLOPT_PROTOCOLS, protocols);
+    set(curl, CURLOPT_REDIR_PROTOCOLS, protocols);
+#endif
+}
+
+std::string lower(std::string text) {
+    for (char& c : text)
+        if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
+    return text;
+}
+
+std::string trimmed(std::string_view text) {
+    constexpr std::string_view kSpace = " \t\r\n";
+    const size_t first = text.find_first_not_of(kSpace);
+    if (first == text.npos) return "";
+    return std::string(text.substr(first, text.find_last_not_of(kSpace) - first + 1));
+}
+
+}  // namespace
+
+// The state that the callbacks of one request share. No exception may pass through libcurl.
+struct HttpClient::Transfer {
+    CURL* curl;
+    const Take& take;
+    const std::function<bool()>& is_interrupted;
+    Reply reply;
+    bool was_interrupted = false;
+    std::exception_ptr failure;
+
+    static size_t on_header(char* data, size_t size, size_t count, void* self) {
+        Transfer& transfer = *static_cast<Transfer*>(self);
+        const std::string_view line(data, size * count);
+        try {
+            if (line.starts_with("HTTP/")) transfer.reply.headers.clear();
+            if (const size_t colon = line.find(':'); colon != line.npos)
+                transfer.reply.headers[lower(std::string(line.substr(0, colon)))] =
+                    trimmed(line.substr(colon + 1));
+        } catch (...) {
+            transfer.failure = std::current_exception();
+            return 0;
+        }
+        return size * count;
+    }
+
+    static size_t on_body(char* data, size_t size, size_t count, void* self) {
+        Transfer& transfer = *static_cast<Transfer*>(self);
+        const std::string_view piece(data, size * count);
+        try {
+            long status = 0;
+            curl_easy_getinfo(transfer.curl, CURLINFO_RESPONSE_CODE, &status);
+            if (transfer.take && (status == 200 || status == 206))
+                transfer.take(status, piece);
+            else if (transfer.reply.text.size() + piece.size() <= kMostText)
+                transfer.reply.text += piece;
+            else
+                return 0;
+        } catch (...) {
+            transfer.failure = std::current_exception();
+            return 0;
+        }
+        return size * count;
+    }
+
+    static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+        Transfer& transfer = *static_cast<Transfer*>(self);
+        transfer.was_interrupted = transfer.is_interrupted && transfer.is_interrupted();
+        return transfer.was_interrupted;
+    }
+};
+
+HttpClient::HttpClient(std::string token, std::function<bool()> is_interrupted)
+    : token_(std::move(token)), is_interrupted_(std::move(is_interrupted)) {
+    static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
+    curl_ = started == CURLE_OK ? curl_easy_init() : nullptr;
+    if (!curl_) throw Error("libcurl cannot start");
+    for (const unsigned char c : token_)
+        if (c < 0x21 || c > 0x7E) throw UsageError("HF_TOKEN has characters that no token has");
+}
+
+HttpClient::~HttpClient() {
+    curl_easy_cleanup(static_cast<CURL*>(curl_));
+}
+
+Reply HttpClient::get(const std::string& url, uint64_t from, const Take& take) {
+    CURL* curl = static_cast<CURL*>(curl_);
+    curl_easy_reset(curl);
+    Transfer transfer{curl, take, is_interrupted_, {}, false, nullptr};
+    char message[CURL_ERROR_SIZE] = "";
+    set(curl, CURLOPT_ERRORBUFFER, message);
+    set(curl, CURLOPT_URL, url.c_str());
+    set(curl, CURLOPT_USERAGENT, "aerie");
+    set(curl, CURLOPT_NOSIGNAL, 1L);
+    set_protocols(curl, url.starts_with("https:"));
+    set(curl, CURLOPT_FOLLOWLOCATION, 1L);
+    set(curl, CURLOPT_MAXREDIRS, kMostRedirections);
+    set(curl, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+    set(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    set(curl, CURLOPT_LOW_SPEED_TIME, kStalledSeconds);
+    set(curl, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
+    set(curl, CURLOPT_HEADERDATA, static_cast<void*>(&transfer));
+    set(curl, CURLOPT_WRITEFUNCTION, &Transfer::on_body);
+    set(curl, CURLOPT_WRITEDATA, static_cast<void*>(&transfer));
+    set(curl, CURLOPT_NOPROGRESS, 0L);
+    set(curl, CURLOPT_XFERINFOFUNCTION, &Transfer::on_progress);
+    set(curl, CURLOPT_XFERINFODATA, static_cast<void*>(&transfer));
+    const std::string range = std::to_string(from) + "-";
+    if (from > 0) set(curl, CURLOPT_RANGE, range.c_str());
+
+    std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(nullptr, curl_slist_free_all);
+    if (!token_.empty())
+        headers.reset(curl_slist_append(nullptr, ("Authorization: Bearer " + token_).c_str()));
+    set(curl, CURLOPT_HTTPHEADER, headers.get());
+
+    const CURLcode code = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &transfer.reply.status);
+    if (transfer.failure) std::rethrow_exception(transfer.failure);
+    if (transfer.was_interrupted) throw Interrupted("interrupted");
+    if (code == CURLE_OK) return std::move(transfer.reply);
+    const std::string what = url + ": " + (*message ? message : curl_easy_strerror(code));
+    switch (code) {
+        case CURLE_URL_MALFORMAT:
+        case CURLE_UNSUPPORTED_PROTOCOL:
+        case CURLE_TOO_MANY_REDIRECTS:
+        case CURLE_PEER_FAILED_VERIFICATION:
+        case CURLE_SSL_CACERT_BADFILE:
+        case CURLE_WRITE_ERROR:
+            throw Error(what);
+        default:
+            throw ConnectionLost(what);
+    }
+}
+
+}  // namespace aerie::hub

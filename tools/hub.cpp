@@ -1,0 +1,137 @@
+#include "hub.h"
+
+#include <chrono>
+#include <cstdlib>
+
+#include "commands.h"
+#include "core/error.h"
+#include "core/platform.h"
+#include "hub/http.h"
+#include "hub/pull.h"
+#include "io/input_file.h"
+#include "io/model_folder.h"
+#include "terminal.h"
+
+namespace aerie {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+bool is_offline() {
+    const std::string value = variable("HF_HUB_OFFLINE");
+    return !value.empty() && value != "0";
+}
+
+// HF_TOKEN, or the token that `hf auth login` has written.
+std::string token() {
+    if (const std::string token = variable("HF_TOKEN"); !token.empty()) return token;
+    fs::path file = platform::path_variable("HF_TOKEN_PATH");
+    if (file.empty()) file = hugging_face_cache().parent_path() / "token";
+    std::error_code error;
+    if (!fs::is_regular_file(file, error)) return "";
+    std::string text = read_text(file, 4096);
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+    return text;
+}
+
+std::string endpoint() {
+    std::string url = variable("HF_ENDPOINT");
+    if (url.empty()) url = "https://huggingface.co";
+    while (url.ends_with('/')) url.pop_back();
+    if (!url.starts_with("https://") && !url.starts_with("http://"))
+        throw UsageError("HF_ENDPOINT=" + url + ": an address begins with https:// or http://");
+    return url;
+}
+
+std::string megabytes(uint64_t bytes) {
+    char text[40];
+    const double mega = double(bytes) / 1e6;
+    if (mega >= 1000)
+        std::snprintf(text, sizeof(text), "%.2f GB", mega / 1000);
+    else
+        std::snprintf(text, sizeof(text), "%.1f MB", mega);
+    return text;
+}
+
+// The line of a running download, with its rate over the last seconds.
+class Meter {
+  public:
+    explicit Meter(bool quiet) : line_(quiet) {}
+
+    void show(const hub::PullProgress& progress) {
+        using Clock = std::chrono::steady_clock;
+        const Clock::time_point now = Clock::now();
+        if (!has_begun_) start_ = now, start_bytes_ = progress.done_bytes, has_begun_ = true;
+        if (now - shown_ < std::chrono::milliseconds(200)) return;
+        shown_ = now;
+        const double seconds = std::chrono::duration<double>(now - start_).count();
+        const double rate =
+            double(progress.done_bytes - std::min(start_bytes_, progress.done_bytes)) /
+            std::max(seconds, 1e-3);
+        std::string text = progress.file + ": " + megabytes(progress.done_bytes) + " of " +
+                           megabytes(progress.all_bytes);
+        if (seconds >= 1 && rate > 0) {
+            const long left = long(double(progress.all_bytes - progress.done_bytes) / rate);
+            char more[80];
+            std::snprintf(more, sizeof(more), ", %.1f MB/s, %ld:%02ld left", rate / 1e6, left / 60,
+                          left % 60);
+            text += more;
+        }
+        line_.show(text);
+    }
+    void clear() { line_.clear(); }
+
+  private:
+    ProgressLine line_;
+    std::chrono::steady_clock::time_point start_, shown_;
+    uint64_t start_bytes_ = 0;
+    bool has_begun_ = false;
+};
+
+fs::path download(const hub::RepositoryName& name, bool quiet) {
+    Meter meter(quiet);
+    hub::PullOptions options;
+    options.endpoint = endpoint();
+    options.token = token();
+    options.cache = hugging_face_cache();
+    options.on_progress = [&](const hub::PullProgress& progress) { meter.show(progress); };
+    options.on_note = [&](const std::string& line) {
+        meter.clear();
+        if (!quiet) tell(line + "\n");
+    };
+    return hub::pull(name, options);
+}
+
+}  // namespace
+
+bool is_of_hub(const std::string& name) {
+    return name.starts_with("hf:");
+}
+
+fs::path fetch_from_hub(const std::string& text, bool offline) {
+    const hub::RepositoryName name = hub::parse_name(text);
+    const fs::path found = hub::find_pulled(name, hugging_face_cache());
+    if (!found.empty()) return found;
+    if (offline || is_offline())
+        throw Error(text + " is not in the cache (" + hugging_face_cache().string() +
+                    "), and downloads are off");
+    return download(name, false);
+}
+
+int run_pull(const PullCommandOptions& options) {
+    const hub::RepositoryName name = hub::parse_name(options.name);
+    if (is_offline()) throw UsageError("HF_HUB_OFFLINE is set: nothing is downloaded");
+    print(download(name, options.quiet).string() + "\n");
+    if (!options.quiet)
+        print_note("now: aerie chat -hf " + name.id() +
+                   (name.quant.empty() ? "" : ":" + name.quant));
+    return 0;
+}
+
+}  // namespace aerie
