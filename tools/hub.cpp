@@ -32,7 +32,7 @@ bool is_offline() {
 std::string token() {
     if (const std::string token = variable("HF_TOKEN"); !token.empty()) return token;
     fs::path file = platform::path_variable("HF_TOKEN_PATH");
-    if (file.empty()) file = hugging_face_cache().parent_path() / "token";
+    if (file.empty()) file = hugging_face_home() / "token";
     std::error_code error;
     if (!fs::is_regular_file(file, error)) return "";
     std::string text = read_text(file, 4096);

@@ -1,6 +1,7 @@
 #include "hub/http.h"
 
 #include <curl/curl.h>
+#include <dlfcn.h>
 
 #include <exception>
 #include <memory>
@@ -14,10 +15,56 @@ namespace {
 constexpr size_t kMostText = 16 << 20;
 constexpr long kMostRedirections = 10, kConnectSeconds = 30, kStalledSeconds = 60;
 
+// The functions of libcurl. It is loaded with the first request, for with all that it needs it
+// would add 5 MB to every run of the program.
+struct Curl {
+    // Throws Error where there is no libcurl.
+    Curl() {
+        void* library = nullptr;
+        for (const char* name : {"libcurl.so.4", "libcurl-gnutls.so.4"})
+            if (!library) library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+        if (!library) throw Error("downloads need libcurl, which is not installed (libcurl4)");
+        find(library, start, "curl_global_init");
+        find(library, init, "curl_easy_init");
+        find(library, reset, "curl_easy_reset");
+        find(library, cleanup, "curl_easy_cleanup");
+        find(library, set_option, "curl_easy_setopt");
+        find(library, perform, "curl_easy_perform");
+        find(library, info, "curl_easy_getinfo");
+        find(library, text_of, "curl_easy_strerror");
+        find(library, append, "curl_slist_append");
+        find(library, free_list, "curl_slist_free_all");
+        if (start(CURL_GLOBAL_DEFAULT) != CURLE_OK) throw Error("libcurl cannot start");
+    }
+
+    CURLcode (*start)(long flags);
+    CURL* (*init)();
+    void (*reset)(CURL*);
+    void (*cleanup)(CURL*);
+    CURLcode (*set_option)(CURL*, CURLoption, ...);
+    CURLcode (*perform)(CURL*);
+    CURLcode (*info)(CURL*, CURLINFO, ...);
+    const char* (*text_of)(CURLcode);
+    curl_slist* (*append)(curl_slist*, const char*);
+    void (*free_list)(curl_slist*);
+
+  private:
+    template <class Function>
+    static void find(void* library, Function& function, const char* name) {
+        function = reinterpret_cast<Function>(::dlsym(library, name));
+        if (!function) throw Error(std::string("libcurl lacks ") + name);
+    }
+};
+
+const Curl& libcurl() {
+    static const Curl loaded;
+    return loaded;
+}
+
 template <class Value>
 void set(CURL* curl, CURLoption option, Value value) {
-    if (const CURLcode code = curl_easy_setopt(curl, option, value); code != CURLE_OK)
-        throw Error(std::string("libcurl: ") + curl_easy_strerror(code));
+    if (const CURLcode code = libcurl().set_option(curl, option, value); code != CURLE_OK)
+        throw Error(std::string("libcurl: ") + libcurl().text_of(code));
 }
 
 // Only HTTP and HTTPS, whatever a redirection says, and no way from HTTPS to HTTP.
@@ -76,7 +123,7 @@ struct HttpClient::Transfer {
         const std::string_view piece(data, size * count);
         try {
             long status = 0;
-            curl_easy_getinfo(transfer.curl, CURLINFO_RESPONSE_CODE, &status);
+            libcurl().info(transfer.curl, CURLINFO_RESPONSE_CODE, &status);
             if (transfer.take && (status == 200 || status == 206))
                 transfer.take(status, piece);
             else if (transfer.reply.text.size() + piece.size() <= kMostText)
@@ -99,20 +146,19 @@ struct HttpClient::Transfer {
 
 HttpClient::HttpClient(std::string token, std::function<bool()> is_interrupted)
     : token_(std::move(token)), is_interrupted_(std::move(is_interrupted)) {
-    static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
-    curl_ = started == CURLE_OK ? curl_easy_init() : nullptr;
-    if (!curl_) throw Error("libcurl cannot start");
     for (const unsigned char c : token_)
         if (c < 0x21 || c > 0x7E) throw UsageError("HF_TOKEN has characters that no token has");
+    curl_ = libcurl().init();
+    if (!curl_) throw Error("libcurl cannot start");
 }
 
 HttpClient::~HttpClient() {
-    curl_easy_cleanup(static_cast<CURL*>(curl_));
+    libcurl().cleanup(static_cast<CURL*>(curl_));
 }
 
 Reply HttpClient::get(const std::string& url, uint64_t from, const Take& take) {
     CURL* curl = static_cast<CURL*>(curl_);
-    curl_easy_reset(curl);
+    libcurl().reset(curl);
     Transfer transfer{curl, take, is_interrupted_, {}, false, nullptr};
     char message[CURL_ERROR_SIZE] = "";
     set(curl, CURLOPT_ERRORBUFFER, message);
@@ -135,17 +181,17 @@ Reply HttpClient::get(const std::string& url, uint64_t from, const Take& take) {
     const std::string range = std::to_string(from) + "-";
     if (from > 0) set(curl, CURLOPT_RANGE, range.c_str());
 
-    std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(nullptr, curl_slist_free_all);
+    std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(nullptr, libcurl().free_list);
     if (!token_.empty())
-        headers.reset(curl_slist_append(nullptr, ("Authorization: Bearer " + token_).c_str()));
+        headers.reset(libcurl().append(nullptr, ("Authorization: Bearer " + token_).c_str()));
     set(curl, CURLOPT_HTTPHEADER, headers.get());
 
-    const CURLcode code = curl_easy_perform(curl);
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &transfer.reply.status);
+    const CURLcode code = libcurl().perform(curl);
+    libcurl().info(curl, CURLINFO_RESPONSE_CODE, &transfer.reply.status);
     if (transfer.failure) std::rethrow_exception(transfer.failure);
     if (transfer.was_interrupted) throw Interrupted("interrupted");
     if (code == CURLE_OK) return std::move(transfer.reply);
-    const std::string what = url + ": " + (*message ? message : curl_easy_strerror(code));
+    const std::string what = url + ": " + (*message ? message : libcurl().text_of(code));
     switch (code) {
         case CURLE_URL_MALFORMAT:
         case CURLE_UNSUPPORTED_PROTOCOL:

@@ -52,12 +52,15 @@ fs::path cached_snapshot(const fs::path& repository) {
 
 }  // namespace
 
+fs::path hugging_face_home() {
+    if (const fs::path home = platform::path_variable("HF_HOME"); !home.empty()) return home;
+    return platform::home_folder() / ".cache" / "huggingface";
+}
+
 fs::path hugging_face_cache() {
     if (const fs::path cache = platform::path_variable("HF_HUB_CACHE"); !cache.empty())
         return cache;
-    if (const fs::path home = platform::path_variable("HF_HOME"); !home.empty())
-        return home / "hub";
-    return platform::home_folder() / ".cache" / "huggingface" / "hub";
+    return hugging_face_home() / "hub";
 }
 
 fs::path resolve_model_folder(const std::string& name) {

@@ -9,7 +9,9 @@
 
 namespace aerie {
 
-// The Hugging Face cache: HF_HUB_CACHE, $HF_HOME/hub or ~/.cache/huggingface/hub.
+// The folder of Hugging Face's programs: HF_HOME or ~/.cache/huggingface.
+std::filesystem::path hugging_face_home();
+// Their cache of models: HF_HUB_CACHE or the folder `hub` in it.
 std::filesystem::path hugging_face_cache();
 
 // Resolves the path of a folder to itself, and "org/name" to its snapshot in the local Hugging Face

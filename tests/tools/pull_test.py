@@ -352,7 +352,8 @@ class PullTest(unittest.TestCase):
     def test_the_token_of_a_login_is_used(self):
         hub = Hub({"model.gguf": MODEL})
         hub.token = "hf_secret"
-        with open(os.path.join(self.home.name, "token"), "w", encoding="ascii") as file:
+        os.makedirs(os.path.join(self.home.name, ".cache/huggingface"))
+        with open(os.path.join(self.home.name, ".cache/huggingface/token"), "w", encoding="ascii") as file:
             file.write("hf_secret\n")
         self.is_model(self.works(hub))
 
