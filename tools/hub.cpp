@@ -6,7 +6,6 @@
 #include "commands.h"
 #include "core/error.h"
 #include "core/platform.h"
-#include "hub/http.h"
 #include "hub/pull.h"
 #include "io/input_file.h"
 #include "io/model_folder.h"
@@ -59,7 +58,7 @@ std::string megabytes(uint64_t bytes) {
     return text;
 }
 
-// The line of a running download, with its rate over the last seconds.
+// The line of a running download, with its rate so far.
 class Meter {
   public:
     explicit Meter(bool quiet) : line_(quiet) {}
@@ -109,10 +108,6 @@ fs::path download(const hub::RepositoryName& name, bool quiet) {
 }
 
 }  // namespace
-
-bool is_of_hub(const std::string& name) {
-    return name.starts_with("hf:");
-}
 
 fs::path fetch_from_hub(const std::string& text, bool offline) {
     const hub::RepositoryName name = hub::parse_name(text);

@@ -7,7 +7,9 @@
 namespace aerie {
 
 // Whether the name asks for a model of the hub: "hf:ORG/NAME:QUANT".
-bool is_of_hub(const std::string& name);
+inline bool is_of_hub(const std::string& name) {
+    return name.starts_with("hf:");
+}
 
 // The path of that model in the Hugging Face cache; downloads what the cache lacks, unless
 // `offline` or HF_HUB_OFFLINE forbids it. Shows progress on stderr. Throws Error, UsageError.

@@ -13,10 +13,6 @@ namespace {
 
 }  // namespace
 
-bool is_of_hub(const std::string& name) {
-    return name.starts_with("hf:");
-}
-
 std::filesystem::path fetch_from_hub(const std::string&, bool) {
     refuse();
 }

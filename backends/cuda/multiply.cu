@@ -147,8 +147,7 @@ void CudaBackend::enqueue(const MatmulRope& op) {
 }
 
 // The epilogue of the matmul computes silu(gate) * up, unless a bias has to be added before; other
-// activations have none. A
-// quantised group of `out` is 32 of these, those of four warps.
+// activations have none. A quantised group of `out` is 32 of these, those of four warps.
 template <>
 void CudaBackend::enqueue(const MatmulGated& op) {
     const CudaSegment& both = static_cast<const CudaWeight&>(op.weight).parts().front();

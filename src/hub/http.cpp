@@ -6,7 +6,7 @@
 #include <exception>
 #include <memory>
 
-#include "core/utf8.h"
+#include "hub/ascii.h"
 
 namespace aerie::hub {
 
@@ -79,12 +79,6 @@ void set_protocols(CURL* curl, bool is_secure) {
 #endif
 }
 
-std::string lower(std::string text) {
-    for (char& c : text)
-        if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
-    return text;
-}
-
 std::string trimmed(std::string_view text) {
     constexpr std::string_view kSpace = " \t\r\n";
     const size_t first = text.find_first_not_of(kSpace);
@@ -98,10 +92,8 @@ std::string trimmed(std::string_view text) {
 struct HttpClient::Transfer {
     CURL* curl;
     const Take& take;
-    const std::function<bool()>& is_interrupted;
-    Reply reply;
-    bool was_interrupted = false;
-    std::exception_ptr failure;
+    Reply reply = {};
+    std::exception_ptr failure = nullptr;
 
     static size_t on_header(char* data, size_t size, size_t count, void* self) {
         Transfer& transfer = *static_cast<Transfer*>(self);
@@ -109,7 +101,7 @@ struct HttpClient::Transfer {
         try {
             if (line.starts_with("HTTP/")) transfer.reply.headers.clear();
             if (const size_t colon = line.find(':'); colon != line.npos)
-                transfer.reply.headers[lower(std::string(line.substr(0, colon)))] =
+                transfer.reply.headers[lower_ascii(std::string(line.substr(0, colon)))] =
                     trimmed(line.substr(colon + 1));
         } catch (...) {
             transfer.failure = std::current_exception();
@@ -136,16 +128,9 @@ struct HttpClient::Transfer {
         }
         return size * count;
     }
-
-    static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-        Transfer& transfer = *static_cast<Transfer*>(self);
-        transfer.was_interrupted = transfer.is_interrupted && transfer.is_interrupted();
-        return transfer.was_interrupted;
-    }
 };
 
-HttpClient::HttpClient(std::string token, std::function<bool()> is_interrupted)
-    : token_(std::move(token)), is_interrupted_(std::move(is_interrupted)) {
+HttpClient::HttpClient(std::string token) : token_(std::move(token)) {
     for (const unsigned char c : token_)
         if (c < 0x21 || c > 0x7E) throw UsageError("HF_TOKEN has characters that no token has");
     curl_ = libcurl().init();
@@ -159,7 +144,7 @@ HttpClient::~HttpClient() {
 Reply HttpClient::get(const std::string& url, uint64_t from, const Take& take) {
     CURL* curl = static_cast<CURL*>(curl_);
     libcurl().reset(curl);
-    Transfer transfer{curl, take, is_interrupted_, {}, false, nullptr};
+    Transfer transfer{curl, take};
     char message[CURL_ERROR_SIZE] = "";
     set(curl, CURLOPT_ERRORBUFFER, message);
     set(curl, CURLOPT_URL, url.c_str());
@@ -175,9 +160,6 @@ Reply HttpClient::get(const std::string& url, uint64_t from, const Take& take) {
     set(curl, CURLOPT_HEADERDATA, static_cast<void*>(&transfer));
     set(curl, CURLOPT_WRITEFUNCTION, &Transfer::on_body);
     set(curl, CURLOPT_WRITEDATA, static_cast<void*>(&transfer));
-    set(curl, CURLOPT_NOPROGRESS, 0L);
-    set(curl, CURLOPT_XFERINFOFUNCTION, &Transfer::on_progress);
-    set(curl, CURLOPT_XFERINFODATA, static_cast<void*>(&transfer));
     const std::string range = std::to_string(from) + "-";
     if (from > 0) set(curl, CURLOPT_RANGE, range.c_str());
 
@@ -189,7 +171,6 @@ Reply HttpClient::get(const std::string& url, uint64_t from, const Take& take) {
     const CURLcode code = libcurl().perform(curl);
     libcurl().info(curl, CURLINFO_RESPONSE_CODE, &transfer.reply.status);
     if (transfer.failure) std::rethrow_exception(transfer.failure);
-    if (transfer.was_interrupted) throw Interrupted("interrupted");
     if (code == CURLE_OK) return std::move(transfer.reply);
     const std::string what = url + ": " + (*message ? message : libcurl().text_of(code));
     switch (code) {

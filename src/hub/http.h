@@ -15,10 +15,6 @@ namespace aerie::hub {
 struct ConnectionLost : Error {
     using Error::Error;
 };
-// The user has asked to end.
-struct Interrupted : Error {
-    using Error::Error;
-};
 
 struct Reply {
     long status = 0;
@@ -29,21 +25,20 @@ struct Reply {
 class HttpClient {
   public:
     // `token` is sent to the hosts that requests name, and not to those that they are redirected
-    // to. `is_interrupted` is asked about ten times a second.
-    HttpClient(std::string token, std::function<bool()> is_interrupted);
+    // to.
+    explicit HttpClient(std::string token);
     ~HttpClient();
     HttpClient(const HttpClient&) = delete;
     HttpClient& operator=(const HttpClient&) = delete;
 
     // `take` gets the pieces of a body with status 200 (from the first byte) or 206 (from byte
-    // `from`), and the status. Throws ConnectionLost, Interrupted, Error, and what `take` throws.
+    // `from`), and the status. Throws ConnectionLost, Error, and what `take` throws.
     using Take = std::function<void(long status, std::string_view piece)>;
     Reply get(const std::string& url, uint64_t from = 0, const Take& take = {});
 
   private:
     struct Transfer;
     std::string token_;
-    std::function<bool()> is_interrupted_;
     void* curl_;  // CURL*, which keeps its connections
 };
 

@@ -17,9 +17,8 @@
 #include "core/error.h"
 #include "core/replaced_file.h"
 #include "core/sha256.h"
-#include "core/utf8.h"
 #include "hub/http.h"
-#include "io/input_file.h"
+#include "io/model_folder.h"
 
 namespace aerie::hub {
 
@@ -51,10 +50,6 @@ class OpenFile {
     fs::path path_;
     int file_;
 };
-
-fs::path repository_folder(const RepositoryName& name, const fs::path& cache) {
-    return cache / ("models--" + name.org + "--" + name.name);
-}
 
 // The download of one file, as far as it has come.
 class Download {
@@ -142,8 +137,8 @@ class Puller {
     Puller(const RepositoryName& name, const PullOptions& options)
         : name_(name),
           options_(options),
-          folder_(repository_folder(name, options.cache)),
-          client_(options.token, options.is_interrupted) {}
+          folder_(repository_in_cache(options.cache, name.org, name.name)),
+          client_(options.token) {}
 
     fs::path pull() {
         const Repository repository = ask();
@@ -224,13 +219,7 @@ class Puller {
         if (options_.on_note && has_begun_ && time >= std::chrono::seconds(1))
             options_.on_note(reason + "; next try in " +
                              std::to_string((time.count() + 999) / 1000) + " s");
-        const auto end = std::chrono::steady_clock::now() + time;
-        while (std::chrono::steady_clock::now() < end) {
-            if (options_.is_interrupted && options_.is_interrupted())
-                throw Interrupted("interrupted");
-            std::this_thread::sleep_for(
-                std::min<std::chrono::milliseconds>(std::chrono::milliseconds(100), time));
-        }
+        std::this_thread::sleep_for(time);
     }
 
     Reply checked(Reply reply, const std::string& url) const {
@@ -337,27 +326,23 @@ fs::path pull(const RepositoryName& name, const PullOptions& options) {
 }
 
 fs::path find_pulled(const RepositoryName& name, const fs::path& cache) {
-    const fs::path folder = repository_folder(name, cache);
-    std::error_code error;
-    if (!fs::exists(folder / "refs" / "main", error)) return {};
-    std::string commit = read_text(folder / "refs" / "main", 256);
-    while (commit.ends_with('\n')) commit.pop_back();
-    const fs::path snapshot = folder / "snapshots" / commit;
-    if (commit.empty() || commit.find('/') != commit.npos) return {};
-    std::vector<RepositoryFile> files;
-    for (auto at = fs::recursive_directory_iterator(snapshot, error);
-         !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
-        std::error_code broken;
-        if (!fs::is_regular_file(at->path(), broken)) continue;
-        RepositoryFile file;
-        file.path = at->path().lexically_relative(snapshot).generic_string();
-        files.push_back(std::move(file));
-    }
     try {
+        const fs::path snapshot = cached_snapshot(repository_in_cache(cache, name.org, name.name));
+        if (snapshot.empty()) return {};
+        std::vector<RepositoryFile> files;
+        std::error_code error;
+        for (auto at = fs::recursive_directory_iterator(snapshot, error);
+             !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+            std::error_code broken;
+            if (!fs::is_regular_file(at->path(), broken)) continue;
+            RepositoryFile file;
+            file.path = at->path().lexically_relative(snapshot).generic_string();
+            files.push_back(std::move(file));
+        }
         const ModelFilesChoice choice = choose_model(files, name);
         return choice.is_gguf ? snapshot / choice.files.front().path : snapshot;
     } catch (const Error&) {
-        return {};  // other files of the repository
+        return {};  // other files of the repository, or a damaged refs/main
     }
 }
 

@@ -23,11 +23,10 @@ struct PullOptions {
     std::filesystem::path cache;
     std::function<void(const PullProgress&)> on_progress;  // may be empty, like the others
     std::function<void(const std::string&)> on_note;       // lines for the user, such as of waiting
-    std::function<bool()> is_interrupted;
 };
 
 // Downloads the files of the model that the cache lacks. Returns the model's path: a GGUF file, or
-// the folder of a snapshot. Throws Error, UsageError, Interrupted (hub/http.h).
+// the folder of a snapshot. Throws Error, UsageError.
 std::filesystem::path pull(const RepositoryName& name, const PullOptions& options);
 
 // The path of the model in the cache; empty if the cache does not have all of it.

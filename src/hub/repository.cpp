@@ -6,6 +6,8 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
+#include "hub/ascii.h"
+#include "io/model_folder.h"
 
 namespace aerie::hub {
 
@@ -32,13 +34,10 @@ bool is_hash(const std::string& text) {
 
 // Whether each part of the path is the plain name of a file or folder.
 bool is_plain_path(const std::string& path) {
-    if (path.empty() || path.size() > 1024 || !is_utf8(path)) return false;
+    if (path.size() > 1024) return false;
     for (size_t first = 0; first <= path.size();) {
         const size_t last = std::min(path.find('/', first), path.size());
-        const std::string part = path.substr(first, last - first);
-        if (part.empty() || part == "." || part == ".." || part.size() > 255) return false;
-        for (const unsigned char c : part)
-            if (c < 0x20 || c == 0x7F || c == '\\' || c == ':') return false;
+        if (!is_plain_name(path.substr(first, last - first))) return false;
         first = last + 1;
     }
     return true;
@@ -47,12 +46,6 @@ bool is_plain_path(const std::string& path) {
 std::string text_of(const Json& json, const char* key) {
     const Json* value = json.find(key);
     return value && value->string() ? *value->string() : std::string();
-}
-
-std::string lower(std::string text) {
-    for (char& c : text)
-        if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
-    return text;
 }
 
 std::string file_name(const std::string& path) {
@@ -68,7 +61,7 @@ struct GgufName {
 std::optional<GgufName> gguf_name(const std::string& path) {
     constexpr std::string_view kEnding = ".gguf", kOf = "-of-";
     constexpr size_t kDigits = 5;
-    if (!lower(path).ends_with(kEnding)) return {};
+    if (!lower_ascii(path).ends_with(kEnding)) return {};
     GgufName name{path.substr(0, path.size() - kEnding.size())};
     const size_t tail = 1 + kDigits + kOf.size() + kDigits;
     if (name.stem.size() <= tail) return name;
@@ -89,7 +82,7 @@ bool has_word(const std::string& name, const std::string& word) {
     const auto is_part = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
     };
-    const std::string text = lower(name), wanted = lower(word);
+    const std::string text = lower_ascii(name), wanted = lower_ascii(word);
     for (size_t at = 0; (at = text.find(wanted, at)) != text.npos; ++at) {
         const size_t end = at + wanted.size();
         if ((at == 0 || !is_part(text[at - 1])) && (end == text.size() || !is_part(text[end])))
@@ -100,7 +93,7 @@ bool has_word(const std::string& name, const std::string& word) {
 
 // Files that stand beside a model, and are none.
 bool is_beside_a_model(const std::string& stem) {
-    const std::string name = lower(file_name(stem));
+    const std::string name = lower_ascii(file_name(stem));
     return name.starts_with("mmproj") || name.find("imatrix") != name.npos;
 }
 

@@ -14,13 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_plain_name(const std::string& name) {
-    return !name.empty() && name.size() <= 255 && name != "." && name != ".." && is_utf8(name) &&
-           std::none_of(name.begin(), name.end(), [](unsigned char c) {
-               return c < 0x20 || c == 0x7F || c == '/' || c == '\\' || c == ':';
-           });
-}
-
 fs::path resolved(const fs::path& path) {
     std::error_code error;
     const fs::path real = fs::canonical(path, error);
@@ -37,20 +30,14 @@ bool is_cache_link(const fs::path& folder, const fs::path& file) {
            file.parent_path() == repository / "blobs";
 }
 
-// The snapshot that refs/main names; empty if the cache does not have the model.
-fs::path cached_snapshot(const fs::path& repository) {
-    constexpr size_t kMaxRefBytes = 256;
-    std::error_code ignored;
-    const fs::path reference = repository / "refs" / "main";
-    if (!fs::exists(reference, ignored)) return {};
-    std::string commit = read_text(reference, kMaxRefBytes);
-    while (commit.ends_with('\n')) commit.pop_back();
-    if (!is_plain_name(commit)) throw Error(reference.string() + ": holds no commit name");
-    const fs::path snapshot = repository / "snapshots" / commit;
-    return fs::is_directory(snapshot, ignored) ? snapshot : fs::path();
-}
-
 }  // namespace
+
+bool is_plain_name(const std::string& name) {
+    return !name.empty() && name.size() <= 255 && name != "." && name != ".." && is_utf8(name) &&
+           std::none_of(name.begin(), name.end(), [](unsigned char c) {
+               return c < 0x20 || c == 0x7F || c == '/' || c == '\\' || c == ':';
+           });
+}
 
 fs::path hugging_face_home() {
     if (const fs::path home = platform::path_variable("HF_HOME"); !home.empty()) return home;
@@ -63,6 +50,23 @@ fs::path hugging_face_cache() {
     return hugging_face_home() / "hub";
 }
 
+fs::path repository_in_cache(const fs::path& cache, const std::string& org,
+                             const std::string& name) {
+    return cache / ("models--" + org + "--" + name);
+}
+
+fs::path cached_snapshot(const fs::path& repository) {
+    constexpr size_t kMaxRefBytes = 256;
+    std::error_code ignored;
+    const fs::path reference = repository / "refs" / "main";
+    if (!fs::exists(reference, ignored)) return {};
+    std::string commit = read_text(reference, kMaxRefBytes);
+    while (commit.ends_with('\n')) commit.pop_back();
+    if (!is_plain_name(commit)) throw Error(reference.string() + ": holds no commit name");
+    const fs::path snapshot = repository / "snapshots" / commit;
+    return fs::is_directory(snapshot, ignored) ? snapshot : fs::path();
+}
+
 fs::path resolve_model_folder(const std::string& name) {
     std::error_code ignored;
     if (fs::is_directory(name, ignored)) return name;
@@ -72,7 +76,7 @@ fs::path resolve_model_folder(const std::string& name) {
     if (!is_plain_name(org) || !is_plain_name(model)) {
         throw Error(in_quotes(name) + ": no such folder");
     }
-    const fs::path repository = hugging_face_cache() / ("models--" + org + "--" + model);
+    const fs::path repository = repository_in_cache(hugging_face_cache(), org, model);
     const fs::path snapshot = cached_snapshot(repository);
     if (snapshot.empty()) {
         throw Error(in_quotes(name) + ": no such folder, and not in the Hugging Face cache (" +

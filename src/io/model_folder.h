@@ -14,6 +14,16 @@ std::filesystem::path hugging_face_home();
 // Their cache of models: HF_HUB_CACHE or the folder `hub` in it.
 std::filesystem::path hugging_face_cache();
 
+// The folder of the repository "org/name" in a cache.
+std::filesystem::path repository_in_cache(const std::filesystem::path& cache,
+                                          const std::string& org, const std::string& name);
+// The snapshot that refs/main of such a folder names; empty if there is none. Throws Error if
+// refs/main holds something else.
+std::filesystem::path cached_snapshot(const std::filesystem::path& repository);
+
+// Whether the text is the name of one file or folder, and leads nowhere else.
+bool is_plain_name(const std::string& name);
+
 // Resolves the path of a folder to itself, and "org/name" to its snapshot in the local Hugging Face
 // cache (refs/main). Throws Error saying where it looked.
 std::filesystem::path resolve_model_folder(const std::string& name);

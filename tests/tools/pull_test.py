@@ -114,10 +114,13 @@ class PullTest(unittest.TestCase):
     def tearDown(self):
         self.home.cleanup()
 
+    def environment(self, hub):
+        return {"PATH": os.environ["PATH"], "HOME": self.home.name, "HF_HUB_CACHE": self.cache,
+                "HF_ENDPOINT": hub.url if hub else "http://127.0.0.1:1", "no_proxy": "*"}
+
     def run_aerie(self, hub, *arguments, **variables):
-        environment = {"PATH": os.environ["PATH"], "HOME": self.home.name, "HF_HUB_CACHE": self.cache,
-                       "HF_ENDPOINT": hub.url if hub else "http://127.0.0.1:1", "no_proxy": "*"} | variables
-        return subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, timeout=120)
+        return subprocess.run([program, *arguments], env=self.environment(hub) | variables, capture_output=True, text=True,
+                              timeout=120)
 
     def pull(self, hub, name="org/name", **variables):
         return self.run_aerie(hub, "pull", name, **variables)
@@ -241,8 +244,7 @@ class PullTest(unittest.TestCase):
 
         for ending in (signal.SIGKILL, signal.SIGINT):
             hub.faults["model.gguf"] = [slowly]
-            environment = os.environ | {"HF_HUB_CACHE": self.cache, "HF_ENDPOINT": hub.url, "no_proxy": "*"}
-            with subprocess.Popen([program, "pull", "org/name"], env=environment, stderr=subprocess.DEVNULL) as running:
+            with subprocess.Popen([program, "pull", "org/name"], env=self.environment(hub), stderr=subprocess.DEVNULL) as running:
                 until = time.monotonic() + 30
                 while hub.faults["model.gguf"] or not (names := self.blobs(".incomplete")) or os.path.getsize(
                         os.path.join(self.cache, "models--org--name", "blobs", names[0])) < 70000:
@@ -264,8 +266,8 @@ class PullTest(unittest.TestCase):
             return "go on"
 
         hub.faults["model.gguf"] = [slowly]
-        environment = os.environ | {"HF_HUB_CACHE": self.cache, "HF_ENDPOINT": hub.url, "no_proxy": "*"}
-        with subprocess.Popen([program, "pull", "-q", "org/name"], env=environment, stdout=subprocess.DEVNULL) as first:
+        with subprocess.Popen([program, "pull", "-q", "org/name"], env=self.environment(hub),
+                              stdout=subprocess.DEVNULL) as first:
             until = time.monotonic() + 30
             while not self.blobs(".incomplete"):
                 self.assertLess(time.monotonic(), until)
