@@ -4,6 +4,7 @@ and its instructions where its machine code can be read (sass.py)."""
 import concurrent.futures
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -65,7 +66,9 @@ def compile_one(nvcc, root, source, architecture):
     """The kernels of one .cu file, as a list of Kernel. SystemExit if it does not compile."""
     includes = ["-I", f"{root}/src", "-I", f"{root}/backends"]
     with tempfile.NamedTemporaryFile(suffix=".cubin") as out:
-        command = [nvcc, "-cubin", f"-arch=sm_{architecture}", "-Xptxas", "-v", *OPTIONS, *includes, source, "-o", out.name]
+        # ccache keeps the cubin and the log of an unchanged kernel. It takes -c for a compilation, which nvcc ignores here.
+        launcher = [path] if (path := shutil.which("ccache")) else []
+        command = [*launcher, nvcc, "-c", "-cubin", f"-arch=sm_{architecture}", "-Xptxas", "-v", *OPTIONS, *includes, source, "-o", out.name]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         log = done.stdout + done.stderr
         if done.returncode:

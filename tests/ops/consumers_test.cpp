@@ -89,13 +89,12 @@ class ConsumersTest : public AttentionTest {
     // other activations of the same weight, in the same place, are multiplied as they are.
     template <class Leave>
     void expect_nothing_left(const Leave& leave) {
-        uint64_t key = 0;
         for (const Case& its : make_cases(false))
             for (int left : {1, kMaxRows}) {
                 SCOPED_TRACE(std::string(name(its.type)) + ", " + std::to_string(left) +
                              " rows left, then " + std::to_string(its.x.rows));
                 const Product p = product_of(its.type);
-                ++key;
+                const uint64_t key = new_key();
                 for (int times = 0; times < 3; ++times) {  // run, recorded and resubmitted
                     write(first_rows(p.x, left), random_matrix(left, kInner, 3));
                     leave(p, left, key);
@@ -145,14 +144,13 @@ TEST_P(ConsumersTest, APassThatThrowsLeavesNothing) {
 
 // A pass finds nothing that was left before it.
 TEST_P(ConsumersTest, APassBeginsWithNothing) {
-    uint64_t key = 0;
     for (const Case& its : make_cases(false)) {
         SCOPED_TRACE(std::string(name(its.type)) + ", " + std::to_string(its.x.rows) + " rows");
         const Product p = product_of(its.type);
         write(p.x, random_matrix(kMaxRows, kInner, 3));
         norm(p, its.x.rows, {p.weight.get()});
         write(first_rows(p.activations, its.x.rows), its.x);
-        backend_->replay(++key, [&] { multiply(p, its.x.rows); });
+        backend_->replay(new_key(), [&] { multiply(p, its.x.rows); });
         ASSERT_TRUE(same_bits(product(p, its.x.rows), its.want));
     }
 }
@@ -192,8 +190,9 @@ TEST_P(ConsumersTest, APassThatEndsLeavesNothingOfAGate) {
             return download(out);
         };
         const Matrix want = product(*down());
+        const uint64_t key = new_key();
         for (int times = 0; times < 3; ++times) {
-            backend_->replay(uint64_t(type), [&] {
+            backend_->replay(key, [&] {
                 backend_->run(MatmulGated{first_rows(gated, 1),
                                           scratch,
                                           x,
@@ -217,6 +216,7 @@ class ObservedConsumersTest : public ConsumersTest {
         observed_ = decorated.get();
         backend_ = std::move(decorated);
     }
+    void TearDown() override { backend_.reset(); }  // the next test shall have no observer
 
     // run(out, consumers) runs an op; its output, [rows, cols], is then replaced by larger values.
     template <class Run>

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 
 namespace aerie {
 
@@ -22,6 +23,18 @@ Array strided(Backend& be, DType type, int rows, int cols) {
     return array;
 }
 
+// Backends by device, between the tests that run on them. They are closed before the program's
+// static objects are destroyed, which drivers have some of.
+std::map<std::string, std::unique_ptr<Backend>>& idle_backends() {
+    static std::map<std::string, std::unique_ptr<Backend>> backends;
+    struct Closing : testing::Environment {
+        void TearDown() override { backends.clear(); }
+    };
+    [[maybe_unused]] static testing::Environment* const closing =
+        testing::AddGlobalTestEnvironment(new Closing);
+    return backends;
+}
+
 Tensor with_gap(const Array& array) {
     Tensor all = array.tensor;
     all.cols = all.row_stride;
@@ -31,6 +44,11 @@ Tensor with_gap(const Array& array) {
 }  // namespace
 
 void DeviceTest::SetUp() {
+    std::unique_ptr<Backend>& idle = idle_backends()[GetParam().name];
+    if (idle) {
+        backend_ = std::move(idle);
+        return;
+    }
     backend_ = GetParam().open();
     if (!backend_) GTEST_SKIP() << "SKIPPED: no " << GetParam().name << " here";
     backend_->reserve({.rows = 130,
@@ -41,6 +59,15 @@ void DeviceTest::SetUp() {
                        .heads = 32,
                        .head_dim = 128,
                        .places = 130 * 8});
+}
+
+void DeviceTest::TearDown() {
+    idle_backends()[GetParam().name] = std::move(backend_);
+}
+
+uint64_t DeviceTest::new_key() {
+    static uint64_t last = 0;
+    return ++last;
 }
 
 Array DeviceTest::upload(const Matrix& values, DType type) {

@@ -42,7 +42,12 @@ struct Array {
 
 class DeviceTest : public testing::TestWithParam<Device> {
   protected:
+    // Each test takes the backend that the test before it left: its scratch of some 300 MB is
+    // allocated once for each device, and nothing that a test leaves there may matter to the next.
     void SetUp() override;
+    void TearDown() override;
+    // A key for replay() that no other test of this program has: ops of a key never change.
+    static uint64_t new_key();
 
     Array upload(const reference::Matrix& values, DType type = DType::F32);
     Array upload(const reference::Indices& values);

@@ -18,10 +18,11 @@ TEST_P(ReplayTest, RunsWithWhatTheTensorsHoldNow) {
         backend_->run(Matmul{out, groups, *weight});
         backend_->run(Add{out, out, out});
     };
+    const uint64_t key = new_key();
     for (unsigned seed = 2; seed < 6; ++seed) {
         const Matrix values = random_matrix(3, 64, seed);
         backend_->write(x.tensor, values.data.data());
-        backend_->replay(7, pass);
+        backend_->replay(key, pass);
         const Matrix got = download(out);
         pass();
         EXPECT_TRUE(same_bits(got, download(out))) << seed;
@@ -30,9 +31,10 @@ TEST_P(ReplayTest, RunsWithWhatTheTensorsHoldNow) {
 
 TEST_P(ReplayTest, KeysAreRecordingsOfTheirOwn) {
     Array a = upload(Matrix(1, 8, 1.0f)), b = upload(Matrix(1, 8, 10.0f));
+    const uint64_t first = new_key(), second = new_key();
     for (int i = 0; i < 3; ++i) {
-        backend_->replay(1, [&] { backend_->run(Add{a, a, a}); });
-        backend_->replay(2, [&] { backend_->run(Add{b, b, a}); });
+        backend_->replay(first, [&] { backend_->run(Add{a, a, a}); });
+        backend_->replay(second, [&] { backend_->run(Add{b, b, a}); });
     }
     EXPECT_EQ(download(a)[0][0], 8);
     EXPECT_EQ(download(b)[0][7], 10 + 2 + 4 + 8);
@@ -40,10 +42,11 @@ TEST_P(ReplayTest, KeysAreRecordingsOfTheirOwn) {
 
 // A recording holds addresses: it must not be used once one of them is gone.
 TEST_P(ReplayTest, MemoryThatGoesTakesRecordingsWithIt) {
+    const uint64_t key = new_key();
     for (float value : {1.0f, 2.0f, 3.0f}) {
         const Array a = upload(Matrix(1, 1000, value));
         Array out = poisoned(1, 1000);
-        backend_->replay(3, [&] { backend_->run(Add{out, a, a}); });
+        backend_->replay(key, [&] { backend_->run(Add{out, a, a}); });
         const Matrix got = download(out);
         for (float x : got.data) ASSERT_EQ(x, 2 * value);
     }
