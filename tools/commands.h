@@ -14,6 +14,7 @@ int run_tokenize(const TokenizeOptions& options);
 int run_render(const RenderOptions& options);
 int run_info(const InfoOptions& options);
 int run_devices(const DevicesOptions& options);
+int run_models(const ModelsOptions& options);
 int run_perplexity(const PerplexityOptions& options);
 int run_synth(const SynthOptions& options);
 int run_convert(const ConvertOptions& options);
@@ -34,6 +35,9 @@ Sampling sampling_of(const SamplingOptions& options, const GenerationConfig& mod
 LoadOptions locate(const ModelOptions& options);
 // The same for a model that needs no folder: drafting is as with a head unless asked otherwise.
 LoadOptions locate_nothing(const ModelOptions& options);
+
+// Folders in which models are looked for first: that of AERIE_MODELS.
+std::vector<std::filesystem::path> model_folders();
 
 // The folder or file of a model with this name, that of AERIE_MODEL, or the default's. Throws
 // Error.

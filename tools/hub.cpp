@@ -9,6 +9,7 @@
 #include "hub/pull.h"
 #include "io/input_file.h"
 #include "io/model_folder.h"
+#include "io/model_places.h"
 #include "terminal.h"
 
 namespace aerie {
@@ -93,7 +94,7 @@ class Meter {
     bool has_begun_ = false;
 };
 
-fs::path download(const hub::RepositoryName& name, bool quiet) {
+fs::path download(const RepositoryName& name, bool quiet) {
     Meter meter(quiet);
     hub::PullOptions options;
     options.endpoint = endpoint();
@@ -110,8 +111,8 @@ fs::path download(const hub::RepositoryName& name, bool quiet) {
 }  // namespace
 
 fs::path fetch_from_hub(const std::string& text, bool offline) {
-    const hub::RepositoryName name = hub::parse_name(text);
-    const fs::path found = hub::find_pulled(name, hugging_face_cache());
+    const RepositoryName name = parse_repository_name(text);
+    const fs::path found = find_in_hugging_face_cache(name, hugging_face_cache());
     if (!found.empty()) return found;
     if (offline || is_offline())
         throw Error(text + " is not in the cache (" + hugging_face_cache().string() +
@@ -120,7 +121,7 @@ fs::path fetch_from_hub(const std::string& text, bool offline) {
 }
 
 int run_pull(const PullCommandOptions& options) {
-    const hub::RepositoryName name = hub::parse_name(options.name);
+    const RepositoryName name = parse_repository_name(options.name);
     if (is_offline()) throw UsageError("HF_HUB_OFFLINE is set: nothing is downloaded");
     print(download(name, options.quiet).string() + "\n");
     if (!options.quiet)

@@ -35,12 +35,6 @@ int threads_of(const ModelOptions& options) {
     return threads;
 }
 
-// An additional place to look for models by name.
-std::vector<fs::path> model_folders() {
-    const auto models = variable("AERIE_MODELS");
-    return models ? std::vector<fs::path>{*models} : std::vector<fs::path>{};
-}
-
 std::string model_name(const std::optional<std::string>& name) {
     return name ? *name : variable("AERIE_MODEL").value_or(kDefaultModel);
 }
@@ -51,6 +45,11 @@ std::string fetched(const std::string& name, bool offline = false) {
 }
 
 }  // namespace
+
+std::vector<fs::path> model_folders() {
+    const auto models = variable("AERIE_MODELS");
+    return models ? std::vector<fs::path>{*models} : std::vector<fs::path>{};
+}
 
 fs::path find_acceptance() {
     constexpr const char* kName = "acceptance.txt";

@@ -19,6 +19,7 @@ int run(int argc, char** argv) {
     if (line.render) return aerie::run_render(*line.render);
     if (line.info) return aerie::run_info(*line.info);
     if (line.devices) return aerie::run_devices(*line.devices);
+    if (line.models) return aerie::run_models(*line.models);
     if (line.perplexity) return aerie::run_perplexity(*line.perplexity);
     if (line.synth) return aerie::run_synth(*line.synth);
     if (line.convert) return aerie::run_convert(*line.convert);

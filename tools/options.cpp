@@ -60,6 +60,10 @@ void add_devices(CLI::App& app, DevicesOptions& options) {
     app.add_flag("--json", options.json, "print one JSON object");
 }
 
+void add_models(CLI::App& app, ModelsOptions& options) {
+    app.add_flag("--json", options.json, "print one JSON object");
+}
+
 // Adds a command; `chosen` gets its options if it is parsed.
 template <typename Options>
 void add_command(CLI::App& app, std::optional<Options>& chosen, const char* name, const char* help,
@@ -159,6 +163,8 @@ CommandLine parse_command_line(int argc, char** argv) {
                 add_render);
     add_command(app, line.info, "info", "What a model holds and the memory it will need", add_info);
     add_command(app, line.devices, "devices", "Devices that this program can use", add_devices);
+    add_command(app, line.models, "models",
+                "Models on this machine: bundled ones, and those of other programs", add_models);
     add_command(app, line.perplexity, "perplexity", "How well a model predicts a given text",
                 add_perplexity);
     add_command(app, line.synth, "synth",

@@ -76,6 +76,10 @@ struct DevicesOptions {
     bool json = false;
 };
 
+struct ModelsOptions {
+    bool json = false;
+};
+
 struct PerplexityOptions {
     ModelOptions model;
     std::string file;
@@ -173,6 +177,7 @@ struct CommandLine {
     std::optional<RenderOptions> render;
     std::optional<InfoOptions> info;
     std::optional<DevicesOptions> devices;
+    std::optional<ModelsOptions> models;
     std::optional<ForgetOptions> forget;
     std::optional<PullCommandOptions> pull;
     std::optional<PerplexityOptions> perplexity;

@@ -6,7 +6,7 @@
 #include <exception>
 #include <memory>
 
-#include "hub/ascii.h"
+#include "core/ascii.h"
 
 namespace aerie::hub {
 

@@ -325,25 +325,4 @@ fs::path pull(const RepositoryName& name, const PullOptions& options) {
     return Puller(name, options).pull();
 }
 
-fs::path find_pulled(const RepositoryName& name, const fs::path& cache) {
-    try {
-        const fs::path snapshot = cached_snapshot(repository_in_cache(cache, name.org, name.name));
-        if (snapshot.empty()) return {};
-        std::vector<RepositoryFile> files;
-        std::error_code error;
-        for (auto at = fs::recursive_directory_iterator(snapshot, error);
-             !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
-            std::error_code broken;
-            if (!fs::is_regular_file(at->path(), broken)) continue;
-            RepositoryFile file;
-            file.path = at->path().lexically_relative(snapshot).generic_string();
-            files.push_back(std::move(file));
-        }
-        const ModelFilesChoice choice = choose_model(files, name);
-        return choice.is_gguf ? snapshot / choice.files.front().path : snapshot;
-    } catch (const Error&) {
-        return {};  // other files of the repository, or a damaged refs/main
-    }
-}
-
 }  // namespace aerie::hub

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "hub/repository.h"
+#include "io/repository.h"
 
 namespace aerie::hub {
 
@@ -28,8 +28,5 @@ struct PullOptions {
 // Downloads the files of the model that the cache lacks. Returns the model's path: a GGUF file, or
 // the folder of a snapshot. Throws Error, UsageError.
 std::filesystem::path pull(const RepositoryName& name, const PullOptions& options);
-
-// The path of the model in the cache; empty if the cache does not have all of it.
-std::filesystem::path find_pulled(const RepositoryName& name, const std::filesystem::path& cache);
 
 }  // namespace aerie::hub

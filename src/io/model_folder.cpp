@@ -67,24 +67,6 @@ fs::path cached_snapshot(const fs::path& repository) {
     return fs::is_directory(snapshot, ignored) ? snapshot : fs::path();
 }
 
-fs::path resolve_model_folder(const std::string& name) {
-    std::error_code ignored;
-    if (fs::is_directory(name, ignored)) return name;
-    const size_t slash = name.find('/');
-    const std::string org = name.substr(0, slash);
-    const std::string model = slash == std::string::npos ? "" : name.substr(slash + 1);
-    if (!is_plain_name(org) || !is_plain_name(model)) {
-        throw Error(in_quotes(name) + ": no such folder");
-    }
-    const fs::path repository = repository_in_cache(hugging_face_cache(), org, model);
-    const fs::path snapshot = cached_snapshot(repository);
-    if (snapshot.empty()) {
-        throw Error(in_quotes(name) + ": no such folder, and not in the Hugging Face cache (" +
-                    repository.string() + ")");
-    }
-    return snapshot;
-}
-
 fs::path file_in_folder(const fs::path& folder, const std::string& name) {
     if (!is_plain_name(name)) {
         throw Error(folder.string() + ": " + in_quotes(name) + " is not a plain file name");

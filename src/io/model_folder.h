@@ -24,10 +24,6 @@ std::filesystem::path cached_snapshot(const std::filesystem::path& repository);
 // Whether the text is the name of one file or folder, and leads nowhere else.
 bool is_plain_name(const std::string& name);
 
-// Resolves the path of a folder to itself, and "org/name" to its snapshot in the local Hugging Face
-// cache (refs/main). Throws Error saying where it looked.
-std::filesystem::path resolve_model_folder(const std::string& name);
-
 // Path of the file `name` of a model folder. Throws Error unless it exists, `name` is one plain
 // file name, and the file lies in the folder itself or where a Hugging Face cache keeps it
 // (models--org--name/blobs for models--org--name/snapshots/<commit>), symlinks resolved.

@@ -1,6 +1,7 @@
 // Chooses the reader for a path: a Hugging Face model folder, or one GGUF file.
 #include "io/model_source.h"
 
+#include "core/ascii.h"
 #include "core/error.h"
 #include "core/utf8.h"
 #include "io/foreign_drafters.h"
@@ -59,6 +60,14 @@ TokenizerSource tokenizer_in(const fs::path& path, std::shared_ptr<const Gguf> g
     return source;
 }
 
+// As many bytes of the file's beginning as there are. Throws Error if it cannot be read.
+std::string first_bytes(const fs::path& path, size_t count) {
+    const InputFile file(path);
+    std::string bytes(std::min(count, file.size_bytes()), '\0');
+    file.read(0, std::as_writable_bytes(std::span(bytes)));
+    return bytes;
+}
+
 ModelSource open_gguf(const fs::path& path) {
     const auto gguf = std::make_shared<const Gguf>(Gguf::open(path));
     refuse_foreign(path, foreign_drafter(*gguf));
@@ -86,7 +95,25 @@ void refuse_quantised(const fs::path& folder, const NamedJson& config) {
 }  // namespace
 
 bool is_gguf(const fs::path& path) {
-    return path.extension() == ".gguf";
+    std::error_code ignored;
+    return path.extension() == ".gguf" ||
+           (fs::is_regular_file(path, ignored) && first_bytes(path, 4) == "GGUF");
+}
+
+std::string what_it_is_instead(const fs::path& path) {
+    const std::string begin = first_bytes(path, 64);
+    if (begin.empty()) return "an empty file";
+    const size_t first = std::min(begin.find_first_not_of(" \t\r\n"), begin.size());
+    const std::string text = lower_ascii(begin.substr(first));
+    if (text.starts_with("<!doctype html") || text.starts_with("<html"))
+        return "a web page; the download address of the file itself is another one";
+    if (begin.starts_with("PK\x03\x04"))
+        return "an archive (zip, or weights of PyTorch); a model of several files is given by its "
+               "folder";
+    if (begin.size() > 9 && begin[8] == '{' && begin[9] == '"')
+        return "weights as safetensors; such a model is given by its folder, with config.json and "
+               "the tokenizer";
+    return "neither a folder nor a GGUF file";
 }
 
 TokenizerSource find_tokenizer(const fs::path& path) {

@@ -46,10 +46,14 @@ struct ModelSource {
     Checkpoint tensors;                        // under their Hugging Face names
 };
 
-// Opens a GGUF file if the name ends in .gguf, else a model folder. Checks as much as it reads:
-// JSON and the headers of tensor files. Throws Error naming the file.
+// Opens a GGUF file, or else a model folder. Checks as much as it reads: JSON and the headers of
+// tensor files. Throws Error naming the file.
 ModelSource open_model(const std::filesystem::path& path);
+// Whether the name ends in .gguf, or a file begins as GGUF does (Ollama's have no ending).
 bool is_gguf(const std::filesystem::path& path);
+// Names the form of a file that is no GGUF file, for an error: "a web page; ...". Throws Error if
+// it cannot be read.
+std::string what_it_is_instead(const std::filesystem::path& path);
 
 // The tokenizer alone: tokenizer.json, or else tokenizer.model. Throws Error if there is none.
 TokenizerSource find_tokenizer(const std::filesystem::path& path);

@@ -1,5 +1,7 @@
 #include "talk/locate.h"
 
+#include <algorithm>
+#include <map>
 #include <system_error>
 
 #include "core/error.h"
@@ -7,6 +9,7 @@
 #include "core/utf8.h"
 #include "draft/heads/kinds.h"
 #include "io/model_folder.h"
+#include "io/model_places.h"
 #include "io/model_source.h"
 
 namespace fs = std::filesystem;
@@ -68,6 +71,13 @@ std::vector<fs::path> heads_beside(const fs::path& model,
     return heads;
 }
 
+// Whether a name that is no path may be that of another program's model: "ORG/NAME:QUANT",
+// "NAME:TAG".
+bool may_be_placed(const std::string& name) {
+    return !name.starts_with('.') && !name.starts_with('/') && !name.starts_with('~') &&
+           std::count(name.begin(), name.end(), '/') <= 1 && !name.ends_with('/');
+}
+
 // The error message for a missing head, with the kind of head that the method needs and the flag.
 std::string missing_for(const DraftMethod& method) {
     return "--draft " + method.name + " needs " +
@@ -87,17 +97,56 @@ fs::path find_model(const std::string& name, std::span<const fs::path> folders) 
         !path.has_parent_path() && path.has_filename() && name != "." && name != "..";
     if (const fs::path found = is_plain ? bundled_model(path, folders) : fs::path(); !found.empty())
         return found;
-    if (fs::is_directory(path, ignored)) return path;
+    if (fs::is_directory(path, ignored)) {
+        if (is_in_folder(path, "config.json")) return path;
+        const fs::path only = only_gguf_in(path);
+        return only.empty() ? path : only;
+    }
     if (fs::exists(path, ignored)) {
-        if (!is_gguf(path))
-            throw Error(in_quotes(name) +
-                        ": neither a folder nor a .gguf file; a model of several files is given by "
-                        "its folder");
+        if (!is_gguf(path)) throw Error(in_quotes(name) + ": " + what_it_is_instead(path));
         return path;
     }
-    if (is_gguf(path)) throw Error(in_quotes(name) + ": no such file");
-    if (name.find('/') != std::string::npos) return resolve_model_folder(name);
-    throw Error(in_quotes(name) + ": neither a folder nor a bundled model");
+    if (path.extension() == ".gguf") throw Error(in_quotes(name) + ": no such file");
+    if (!may_be_placed(name)) throw Error(in_quotes(name) + ": no such file or folder");
+    if (const fs::path found = find_placed_model(name); !found.empty()) return found;
+    if (name.find('/') != std::string::npos) {
+        const RepositoryName wanted = parse_repository_name(name);
+        throw Error(in_quotes(name) + ": no such folder, and not in the Hugging Face cache (" +
+                    repository_in_cache(hugging_face_cache(), wanted.org, wanted.name).string() +
+                    "); to download it: aerie pull " + name);
+    }
+    throw Error(in_quotes(name) +
+                ": no such file or folder, and no model of that name is on this machine ('aerie "
+                "models' lists them)");
+}
+
+std::vector<ModelAtHand> models_at_hand(std::span<const fs::path> folders) {
+    std::map<std::string, fs::path> own;
+    const auto is_head = [](const std::string& name) {
+        return std::any_of(draft_heads().begin(), draft_heads().end(), [&](const DraftHead& head) {
+            return !head.ending.empty() && name.ends_with(head.ending);
+        });
+    };
+    for (const fs::path& root : model_roots(folders)) {
+        std::error_code error;
+        for (auto entry = fs::directory_iterator(root, error);
+             !error && entry != fs::directory_iterator(); entry.increment(error)) {
+            const fs::path& path = entry->path();
+            const bool is_file = path.extension() == ".gguf";
+            const std::string name = (is_file ? path.stem() : path.filename()).string();
+            if ((is_file || is_in_folder(path, "config.json")) && !is_head(name))
+                own.emplace(name, path);
+        }
+    }
+    std::vector<ModelAtHand> all;
+    for (const auto& [name, path] : own)
+        all.push_back({{name, path, "aerie", weight_bytes_of(path)}, {}});
+    for (PlacedModel& model : placed_models()) all.push_back({std::move(model), {}});
+    for (ModelAtHand& one : all)
+        for (const fs::path& head : heads_beside(one.model.path, {}))
+            one.heads.push_back(one.model.program == "aerie" ? head.stem().string()
+                                                             : head.string());
+    return all;
 }
 
 void locate(const WantedModel& wanted, LoadOptions& options) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/model_files.h"
+#include "io/model_places.h"
 
 namespace aerie {
 
@@ -27,6 +28,14 @@ inline constexpr const char* kDefaultModel = "smollm2";
 // Face cache. Throws Error, UsageError.
 std::filesystem::path find_model(const std::string& name,
                                  std::span<const std::filesystem::path> folders);
+
+// A model that find_model finds.
+struct ModelAtHand {
+    PlacedModel model;               // program "aerie": in one of the folders, or bundled
+    std::vector<std::string> heads;  // names or paths of the heads beside it
+};
+// All of them: those of the folders and the bundled ones, then those of other programs.
+std::vector<ModelAtHand> models_at_hand(std::span<const std::filesystem::path> folders);
 
 // Writes model, head and draft method into the options. Throws Error, UsageError.
 void locate(const WantedModel& wanted, LoadOptions& options);

@@ -1,6 +1,8 @@
 // The places where models and heads are found, and the defaults that count.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "io/damage.h"
 #include "io/gguf_head.h"
 #include "io/input_file.h"
@@ -46,6 +48,70 @@ TEST(FindModel, InTheHuggingFaceCache) {
     const Surroundings around{.variables = {{"HF_HUB_CACHE", cache.path().string()}}};
     const auto flags = with({"-m", "org/aerie-tiny", "--head", "org/aerie-tiny-eagle"}, kFlags);
     EXPECT_EQ(field(generated(flags, around), "ids"), bundled_ids());
+}
+
+// A file without its ending, in a folder by itself, in LM Studio's folder, in Ollama's.
+TEST(FindModel, WhereOtherProgramsKeepIt) {
+    const TestFolder home;
+    const Surroundings around{.folder = home.path(),
+                              .variables = {{"HOME", home.path().string()},
+                                            {"XDG_CACHE_HOME", ""},
+                                            {"OLLAMA_MODELS", ""},
+                                            {"LLAMA_CACHE", ""}}};
+    const fs::path file = test_data_dir() / "real" / "gguf" / "llama3-Q4_K_M.gguf";
+    const fs::path studio = home.path() / ".lmstudio/models/org/small-GGUF";
+    fs::create_directories(studio);
+    fs::copy(file, studio / "small-Q4_K_M.gguf");
+    const std::string hash(64, 'a');
+    fs::create_directories(home.path() / ".ollama/models/blobs");
+    const fs::path blob = home.path() / ".ollama/models/blobs" / ("sha256-" + hash);
+    fs::copy(file, blob);
+    home.write(
+        ".ollama/models/manifests/registry.ollama.ai/library/small/1b",
+        R"({"layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:)" +
+            hash + "\"}]}");
+    for (const std::string name : {"org/small-GGUF", "org/small-GGUF:Q4_K_M", "small:1b"}) {
+        const std::string path = found({"-m", name}, around);
+        EXPECT_EQ(fs::file_size(path), fs::file_size(file)) << name;
+    }
+    EXPECT_EQ(found({"-m", blob.string()}, around), blob.string());
+    EXPECT_EQ(found({"-m", studio.string()}, around), (studio / "small-Q4_K_M.gguf").string());
+
+    const Outcome list = run({"models", "--json"}, around);
+    const Json json = Json::parse(list.out, "stdout");
+    std::map<std::string, std::string> programs;
+    for (const Json& model : *json.find("models")->array())
+        programs[*model.find("name")->string()] = *model.find("program")->string();
+    EXPECT_EQ(programs["org/small-GGUF"], "LM Studio");
+    EXPECT_EQ(programs["small:1b"], "Ollama");
+    EXPECT_EQ(programs["smollm2"], "aerie");
+    EXPECT_EQ(programs["aerie-tiny"], "aerie");
+    EXPECT_EQ(programs.count("aerie-tiny-eagle"), 0u);
+    const std::string table = run({"models"}, around).out;
+    for (const char* text : {"org/small-GGUF", "small:1b", "LM Studio", "aerie-tiny-eagle"})
+        EXPECT_NE(table.find(text), std::string::npos) << table;
+}
+
+TEST(FindModel, SaysWhatAFileIsInstead) {
+    const TestFolder folder;
+    folder.write("page", "<!DOCTYPE html><html>");
+    folder.write("archive", std::string("PK\x03\x04") + "torch");
+    folder.write("weights.safetensors", std::string("\x40\0\0\0\0\0\0\0", 8) + "{\"a\":{}}");
+    folder.write("empty", "");
+    folder.write("text", "Once upon a time");
+    for (const auto& [name, what] :
+         std::map<std::string, std::string>{{"page", "a web page"},
+                                            {"archive", "an archive"},
+                                            {"weights.safetensors", "given by its folder"},
+                                            {"empty", "an empty file"},
+                                            {"text", "neither a folder nor a GGUF file"},
+                                            {"absent", "'aerie models' lists them"},
+                                            {"absent/too", "aerie pull absent/too"},
+                                            {"./absent", "no such file or folder"}}) {
+        const Outcome outcome = run({"info", "-m", name}, {.folder = folder.path()});
+        EXPECT_EQ(outcome.exit_code, 1) << name;
+        EXPECT_NE(outcome.err.find(what), std::string::npos) << outcome.err;
+    }
 }
 
 TEST(FindModel, ByFlagThenVariableThenDefault) {

@@ -2,8 +2,8 @@
 #include "draft/heads/eagle3_shape.h"
 
 #include <algorithm>
-#include <cctype>
 
+#include "core/ascii.h"
 #include "draft/heads/eagle.h"
 #include "io/foreign_drafters.h"
 #include "model/make/shapes.h"
@@ -41,9 +41,8 @@ std::vector<int> layer_ids(const Fields& fields, const char* key, const Json& li
 }
 
 // Ignores case: the class is written Eagle3 by some and EAGLE3 by others.
-bool names_eagle3(std::string name) {
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return char(std::tolower(c)); });
+bool names_eagle3(const std::string& text) {
+    const std::string name = lower_ascii(text);
     return name.find("eagle3") != name.npos || name.find("eagle-3") != name.npos;
 }
 

@@ -1,15 +1,15 @@
-#include "hub/repository.h"
+#include "io/repository.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 
+#include "core/ascii.h"
 #include "core/error.h"
 #include "core/utf8.h"
-#include "hub/ascii.h"
 #include "io/model_folder.h"
 
-namespace aerie::hub {
+namespace aerie {
 
 namespace {
 
@@ -117,6 +117,12 @@ std::map<std::string, Parts> gguf_models(const std::vector<RepositoryFile>& file
     return models;
 }
 
+// "Q4_K_M" of "model-Q4_K_M" and of "model.Q4_K_M".
+std::string quant_of(const std::string& stem) {
+    const std::string name = file_name(stem);
+    return name.substr(name.find_last_of("-.") + 1);
+}
+
 // The names of the models, for an error.
 std::string choices_of(const std::map<std::string, Parts>& models) {
     std::string text;
@@ -166,7 +172,7 @@ Parts folder_of(const std::vector<RepositoryFile>& files) {
 
 }  // namespace
 
-RepositoryName parse_name(const std::string& text) {
+RepositoryName parse_repository_name(const std::string& text) {
     const std::string whole = text.starts_with("hf:") ? text.substr(3) : text;
     const size_t slash = whole.find('/'), colon = whole.find(':', slash == whole.npos ? 0 : slash);
     RepositoryName name;
@@ -207,6 +213,12 @@ Repository parse_repository(const Json& json, const std::string& source) {
     return repository;
 }
 
+std::vector<GgufModel> gguf_models_of(const std::vector<RepositoryFile>& files) {
+    std::vector<GgufModel> models;
+    for (auto& [stem, parts] : gguf_models(files)) models.push_back({quant_of(stem), parts});
+    return models;
+}
+
 ModelFilesChoice choose_model(const std::vector<RepositoryFile>& files,
                               const RepositoryName& name) {
     const std::map<std::string, Parts> models = gguf_models(files);
@@ -230,4 +242,4 @@ ModelFilesChoice choose_model(const std::vector<RepositoryFile>& files,
     return {std::move(folder), false};
 }
 
-}  // namespace aerie::hub
+}  // namespace aerie

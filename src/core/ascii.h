@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace aerie::hub {
+namespace aerie {
 
 inline std::string lower_ascii(std::string text) {
     for (char& c : text)
@@ -11,4 +11,4 @@ inline std::string lower_ascii(std::string text) {
     return text;
 }
 
-}  // namespace aerie::hub
+}  // namespace aerie

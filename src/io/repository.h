@@ -7,7 +7,7 @@
 
 #include "io/json.h"
 
-namespace aerie::hub {
+namespace aerie {
 
 struct RepositoryName {
     std::string org, name;
@@ -17,7 +17,7 @@ struct RepositoryName {
 };
 
 // Reads "hf:ORG/NAME:QUANT", where "hf:" and ":QUANT" may be missing. Throws UsageError.
-RepositoryName parse_name(const std::string& text);
+RepositoryName parse_repository_name(const std::string& text);
 
 struct RepositoryFile {
     std::string path;  // within the repository, with slashes
@@ -37,6 +37,14 @@ struct Repository {
 // it in errors. Throws Error, also for names that would lead out of a folder.
 Repository parse_repository(const Json& json, const std::string& source);
 
+// A GGUF model among the files of a repository.
+struct GgufModel {
+    std::string quant;                  // as ORG/NAME:QUANT asks for it
+    std::vector<RepositoryFile> files;  // its parts in order; all of them are there
+};
+// Without what stands beside models, such as importance matrices; by name.
+std::vector<GgufModel> gguf_models_of(const std::vector<RepositoryFile>& files);
+
 // The files that make a model, with the one to open first: a GGUF file and its further parts, or
 // config.json, the tokenizer and the weights of a folder.
 struct ModelFilesChoice {
@@ -48,4 +56,4 @@ struct ModelFilesChoice {
 // wanted and there are several); a folder if there is none. Throws Error that names the choices.
 ModelFilesChoice choose_model(const std::vector<RepositoryFile>& files, const RepositoryName& name);
 
-}  // namespace aerie::hub
+}  // namespace aerie
