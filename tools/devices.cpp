@@ -7,7 +7,7 @@
 
 namespace aerie {
 
-int run_devices(const DevicesOptions& options) {
+int run_devices(const ListingOptions& options) {
     const std::vector<Capabilities> devices = list_devices();
     if (options.json) {
         Json::Array list;

@@ -21,4 +21,9 @@ std::string short_number(double value) {
     return format(value >= 1000 ? "%.0f" : "%.3g", value);
 }
 
+std::string megabytes(uint64_t bytes) {
+    const double mega = double(bytes) / 1e6;
+    return mega >= 1000 ? format("%.2f GB", mega / 1000) : format("%.1f MB", mega);
+}
+
 }  // namespace aerie

@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "core/error.h"
 #include "core/platform.h"
+#include "format.h"
 #include "hub/pull.h"
 #include "io/input_file.h"
 #include "io/model_folder.h"
@@ -47,16 +48,6 @@ std::string endpoint() {
     if (!url.starts_with("https://") && !url.starts_with("http://"))
         throw UsageError("HF_ENDPOINT=" + url + ": an address begins with https:// or http://");
     return url;
-}
-
-std::string megabytes(uint64_t bytes) {
-    char text[40];
-    const double mega = double(bytes) / 1e6;
-    if (mega >= 1000)
-        std::snprintf(text, sizeof(text), "%.2f GB", mega / 1000);
-    else
-        std::snprintf(text, sizeof(text), "%.1f MB", mega);
-    return text;
 }
 
 // The line of a running download, with its rate so far.
@@ -112,7 +103,7 @@ fs::path download(const RepositoryName& name, bool quiet) {
 
 fs::path fetch_from_hub(const std::string& text, bool offline) {
     const RepositoryName name = parse_repository_name(text);
-    const fs::path found = find_in_hugging_face_cache(name, hugging_face_cache());
+    const fs::path found = find_in_hugging_face_cache(name);
     if (!found.empty()) return found;
     if (offline || is_offline())
         throw Error(text + " is not in the cache (" + hugging_face_cache().string() +

@@ -10,11 +10,6 @@ namespace aerie {
 
 namespace {
 
-std::string size_of(uint64_t bytes) {
-    const double mega = double(bytes) / 1e6;
-    return mega >= 1000 ? format("%.1f GB", mega / 1000) : format("%.1f MB", mega);
-}
-
 std::string joined(const std::vector<std::string>& names) {
     std::string text;
     for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -23,7 +18,7 @@ std::string joined(const std::vector<std::string>& names) {
 
 }  // namespace
 
-int run_models(const ModelsOptions& options) {
+int run_models(const ListingOptions& options) {
     const std::vector<ModelAtHand> models = models_at_hand(model_folders());
     const uint64_t memory = platform::memory_bytes();
     if (options.json) {
@@ -48,10 +43,10 @@ int run_models(const ModelsOptions& options) {
     };
     std::string table = line("name", "weights", "kept by", "heads");
     for (const auto& [model, heads] : models)
-        table += line(model.name, size_of(model.size_bytes), model.program,
+        table += line(model.name, megabytes(model.size_bytes), model.program,
                       model.size_bytes < memory
                           ? joined(heads)
-                          : "too large: this machine has " + size_of(memory) + " of memory");
+                          : "too large: this machine has " + megabytes(memory) + " of memory");
     print(table);
     return 0;
 }

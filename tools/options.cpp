@@ -56,11 +56,7 @@ void add_pull(CLI::App& app, PullCommandOptions& options) {
     app.add_flag("-q,--quiet", options.quiet, "no progress on stderr");
 }
 
-void add_devices(CLI::App& app, DevicesOptions& options) {
-    app.add_flag("--json", options.json, "print one JSON object");
-}
-
-void add_models(CLI::App& app, ModelsOptions& options) {
+void add_listing(CLI::App& app, ListingOptions& options) {
     app.add_flag("--json", options.json, "print one JSON object");
 }
 
@@ -162,9 +158,9 @@ CommandLine parse_command_line(int argc, char** argv) {
     add_command(app, line.render, "render", "A conversation as the model's chat template writes it",
                 add_render);
     add_command(app, line.info, "info", "What a model holds and the memory it will need", add_info);
-    add_command(app, line.devices, "devices", "Devices that this program can use", add_devices);
+    add_command(app, line.devices, "devices", "Devices that this program can use", add_listing);
     add_command(app, line.models, "models",
-                "Models on this machine: bundled ones, and those of other programs", add_models);
+                "Models on this machine: bundled ones, and those of other programs", add_listing);
     add_command(app, line.perplexity, "perplexity", "How well a model predicts a given text",
                 add_perplexity);
     add_command(app, line.synth, "synth",

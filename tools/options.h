@@ -72,11 +72,8 @@ struct InfoOptions {
     bool json = false;
 };
 
-struct DevicesOptions {
-    bool json = false;
-};
-
-struct ModelsOptions {
+// `aerie devices` and `aerie models`.
+struct ListingOptions {
     bool json = false;
 };
 
@@ -176,8 +173,7 @@ struct CommandLine {
     std::optional<TokenizeOptions> tokenize;
     std::optional<RenderOptions> render;
     std::optional<InfoOptions> info;
-    std::optional<DevicesOptions> devices;
-    std::optional<ModelsOptions> models;
+    std::optional<ListingOptions> devices, models;
     std::optional<ForgetOptions> forget;
     std::optional<PullCommandOptions> pull;
     std::optional<PerplexityOptions> perplexity;

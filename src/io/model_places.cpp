@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <system_error>
 
-#include "core/ascii.h"
 #include "core/error.h"
 #include "core/platform.h"
 #include "io/input_file.h"
@@ -38,22 +37,26 @@ bool is_file(const fs::path& path) {
     return fs::is_regular_file(path, ignored);
 }
 
-// The files of a folder, and of the folders in it, as a repository lists them. Sizes and hashes are
-// not known.
+// Adds the files of a folder and of the folders in it, as a repository lists them. Sizes and hashes
+// are not known. Links to folders are not followed, so that it ends.
+void add_files(std::vector<RepositoryFile>& files, const fs::path& folder,
+               const std::string& prefix) {
+    for (const fs::path& entry : entries_of(folder)) {
+        const std::string name = prefix + entry.string();
+        if (files.size() >= kMostEntries) return;
+        if (is_file(folder / entry)) {
+            RepositoryFile file;
+            file.path = name;
+            files.push_back(std::move(file));
+        } else if (std::error_code ignored; !fs::is_symlink(folder / entry, ignored)) {
+            add_files(files, folder / entry, name + "/");
+        }
+    }
+}
+
 std::vector<RepositoryFile> files_in(const fs::path& folder) {
     std::vector<RepositoryFile> files;
-    const auto add = [&](const fs::path& path, const std::string& name) {
-        if (!is_file(path) || files.size() >= kMostEntries) return;
-        RepositoryFile file;
-        file.path = name;
-        files.push_back(std::move(file));
-    };
-    for (const fs::path& name : entries_of(folder)) {
-        add(folder / name, name.string());
-        if (!is_folder(folder / name)) continue;
-        for (const fs::path& below : entries_of(folder / name))
-            add(folder / name / below, name.string() + "/" + below.string());
-    }
+    add_files(files, folder, "");
     return files;
 }
 
@@ -61,6 +64,10 @@ std::vector<RepositoryFile> files_in(const fs::path& folder) {
 fs::path model_in(const fs::path& folder, const RepositoryName& name) {
     const ModelFilesChoice choice = choose_model(files_in(folder), name);
     return choice.is_gguf ? folder / choice.files.front().path : folder;
+}
+
+fs::path hugging_face_snapshot(const RepositoryName& name) {
+    return cached_snapshot(repository_in_cache(hugging_face_cache(), name.org, name.name));
 }
 
 uint64_t bytes_of(const fs::path& file) {
@@ -216,9 +223,9 @@ std::vector<PlacedModel> placed_models() {
     return all;
 }
 
-fs::path find_in_hugging_face_cache(const RepositoryName& name, const fs::path& cache) {
+fs::path find_in_hugging_face_cache(const RepositoryName& name) {
     try {
-        const fs::path snapshot = cached_snapshot(repository_in_cache(cache, name.org, name.name));
+        const fs::path snapshot = hugging_face_snapshot(name);
         return snapshot.empty() ? snapshot : model_in(snapshot, name);
     } catch (const Error&) {
         return {};  // other files of the repository, or a damaged refs/main
@@ -228,9 +235,8 @@ fs::path find_in_hugging_face_cache(const RepositoryName& name, const fs::path& 
 fs::path find_placed_model(const std::string& text) {
     if (text.find('/') == text.npos) return find_ollama_model(text);
     const RepositoryName name = parse_repository_name(text);
-    const fs::path cached =
-        cached_snapshot(repository_in_cache(hugging_face_cache(), name.org, name.name));
-    if (!cached.empty()) return model_in(cached, name);
+    if (const fs::path cached = hugging_face_snapshot(name); !cached.empty())
+        return model_in(cached, name);
     for (const fs::path& folder : lm_studio_folders())
         if (is_folder(folder / name.org / name.name))
             return model_in(folder / name.org / name.name, name);

@@ -24,8 +24,7 @@ std::vector<PlacedModel> placed_models();
 
 // The path of "ORG/NAME" or "ORG/NAME:QUANT" in Hugging Face's cache; empty if it does not have all
 // of it.
-std::filesystem::path find_in_hugging_face_cache(const RepositoryName& name,
-                                                 const std::filesystem::path& cache);
+std::filesystem::path find_in_hugging_face_cache(const RepositoryName& name);
 
 // The path of a model by its name: "ORG/NAME", "ORG/NAME:QUANT", or Ollama's "NAME" (its tag
 // "latest") and "NAME:TAG". Empty: none of the programs has it. Throws Error if a repository is

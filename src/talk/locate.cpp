@@ -127,17 +127,13 @@ std::vector<ModelAtHand> models_at_hand(std::span<const fs::path> folders) {
             return !head.ending.empty() && name.ends_with(head.ending);
         });
     };
-    for (const fs::path& root : model_roots(folders)) {
-        std::error_code error;
-        for (auto entry = fs::directory_iterator(root, error);
-             !error && entry != fs::directory_iterator(); entry.increment(error)) {
-            const fs::path& path = entry->path();
-            const bool is_file = path.extension() == ".gguf";
-            const std::string name = (is_file ? path.stem() : path.filename()).string();
-            if ((is_file || is_in_folder(path, "config.json")) && !is_head(name))
-                own.emplace(name, path);
-        }
-    }
+    for (const fs::path& root : model_roots(folders))
+        platform::each_entry(root, [&](const fs::path& entry) {
+            const bool is_file = entry.extension() == ".gguf";
+            const std::string name = (is_file ? entry.stem() : entry).string();
+            if ((is_file || is_in_folder(root / entry, "config.json")) && !is_head(name))
+                own.emplace(name, root / entry);
+        });
     std::vector<ModelAtHand> all;
     for (const auto& [name, path] : own)
         all.push_back({{name, path, "aerie", weight_bytes_of(path)}, {}});

@@ -1,7 +1,6 @@
 // Models in the folders of other programs, found by name and listed.
 #include "io/model_places.h"
 
-#include <algorithm>
 #include <set>
 
 #include "io/damage.h"
@@ -26,6 +25,8 @@ class ModelPlaces : public testing::Test {
                {"several-Q4_K_M.gguf", "several-Q8_0.gguf", "mmproj-several-f16.gguf"});
         cached("me", "parts-GGUF",
                {"Q6_K/parts-Q6_K-00001-of-00002.gguf", "Q6_K/parts-Q6_K-00002-of-00002.gguf"});
+        cached("me", "deep-GGUF", {"a/b/c/deep-Q4_K_M.gguf"});
+        fs::create_directory_symlink("..", folder_.path() / (hub_ + "deep-GGUF/snapshots/abc/up"));
         cached("me", "folder", {"config.json", "model.safetensors", "tokenizer.json"});
         cached("me", "data", {"train.parquet"});
         folder_.write(".lmstudio/models/you/studio-GGUF/studio-Q4_0.gguf", "GGUF");
@@ -71,6 +72,7 @@ TEST_F(ModelPlaces, AreFoundByName) {
     EXPECT_EQ(found("me/several-GGUF:Q8_0"), hub_ + "several-GGUF/snapshots/abc/several-Q8_0.gguf");
     EXPECT_EQ(found("me/parts-GGUF"),
               hub_ + "parts-GGUF/snapshots/abc/Q6_K/parts-Q6_K-00001-of-00002.gguf");
+    EXPECT_EQ(found("me/deep-GGUF"), hub_ + "deep-GGUF/snapshots/abc/a/b/c/deep-Q4_K_M.gguf");
     EXPECT_EQ(found("me/folder"), hub_ + "folder/snapshots/abc");
     EXPECT_EQ(found("you/studio-GGUF"), ".lmstudio/models/you/studio-GGUF/studio-Q4_0.gguf");
     EXPECT_EQ(found("you/studio-GGUF:Q4_0"), ".lmstudio/models/you/studio-GGUF/studio-Q4_0.gguf");
@@ -104,6 +106,7 @@ TEST_F(ModelPlaces, AreListedByNamesThatFindThem) {
         "me/several-GGUF:Q4_K_M",
         "me/several-GGUF:Q8_0",
         "me/parts-GGUF",
+        "me/deep-GGUF",
         "me/folder",
         "you/studio-GGUF",
         (folder_.path() / ".cache/llama.cpp/ggml-org_flat-GGUF_flat-Q8_0.gguf").string(),
@@ -124,7 +127,7 @@ TEST_F(ModelPlaces, DamagedManifestsLeadNowhere) {
         folder_.write(".ollama/models/manifests/registry.ollama.ai/library/bad/latest", text);
         EXPECT_EQ(found("bad"), "") << text;
     }
-    EXPECT_EQ(placed_models().size(), 9u);
+    EXPECT_EQ(placed_models().size(), 10u);
 }
 
 TEST(OnlyGguf, IsTheOneOfAFolder) {

@@ -1,6 +1,7 @@
 // The places where models and heads are found, and the defaults that count.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "io/damage.h"
@@ -111,6 +112,16 @@ TEST(FindModel, SaysWhatAFileIsInstead) {
         const Outcome outcome = run({"info", "-m", name}, {.folder = folder.path()});
         EXPECT_EQ(outcome.exit_code, 1) << name;
         EXPECT_NE(outcome.err.find(what), std::string::npos) << outcome.err;
+    }
+}
+
+TEST(FindModel, RefusesWhatNamesNothingInOneLine) {
+    const TestFolder folder;
+    for (const char* name :
+         {"", "nowhere", "../x", "a/b/c", "/abs/path", "./x", "a/..", "a\nb/c"}) {
+        const Outcome outcome = run({"info", "-m", name}, {.folder = folder.path()});
+        EXPECT_NE(outcome.exit_code, 0) << name;
+        EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     }
 }
 
