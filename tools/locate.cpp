@@ -1,4 +1,5 @@
 // Settles what flags leave open, by the environment and by defaults.
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -9,7 +10,9 @@
 #include "core/error.h"
 #include "core/platform.h"
 #include "hub.h"
+#include "talk/known_heads.h"
 #include "talk/locate.h"
+#include "terminal.h"
 
 namespace fs = std::filesystem;
 
@@ -44,6 +47,45 @@ std::string fetched(const std::string& name, bool offline = false) {
     return is_of_hub(name) ? fetch_from_hub(name, offline).string() : name;
 }
 
+// The path of the head that is known for a model of the hub. It is downloaded if the model's name
+// asked for downloads ("hf:"), else taken from the cache; a head that does not come is no error.
+std::optional<std::string> known_head(const std::string& model, bool offline) {
+    const bool may_download = is_of_hub(model);
+    std::error_code ignored;
+    if (!may_download && (std::count(model.begin(), model.end(), '/') != 1 ||
+                          model.ends_with(".gguf") || fs::exists(model, ignored)))
+        return {};
+    const fs::path table = find_beside_models("heads.json", model_folders());
+    if (table.empty()) return {};
+    std::optional<KnownHead> known;
+    try {
+        known = known_head_for(parse_repository_name(model), read_known_heads(table));
+    } catch (const UsageError&) {
+        // The name is none of a repository.
+    }
+    if (!known) return {};
+    const std::string name = "hf:" + known->head.id();
+    fs::path path = find_in_hugging_face_cache(known->head);
+    try {
+        if (path.empty() && may_download && !offline) {
+            print_note("(" + name + " is a head for this model; --draft lookup goes without it)");
+            path = fetch_from_hub(name, offline);
+        }
+    } catch (const Error& error) {
+        print_note(std::string("(without a head: ") + error.what() + ")");
+    }
+    if (path.empty()) return {};
+    if (!has_known_weights(*known, path))
+        print_note("(" + name + " has other weights than models/heads.json knows)");
+    return path.string();
+}
+
+// Whether a head could be used that is not named.
+bool may_have_head(const std::optional<std::string>& draft) {
+    return !draft || draft_method(*draft).needs == DraftNeeds::head ||
+           draft_method(*draft).needs == DraftNeeds::what_there_is;
+}
+
 }  // namespace
 
 std::vector<fs::path> model_folders() {
@@ -69,7 +111,7 @@ LoadOptions locate_nothing(const ModelOptions& options) {
     LoadOptions runtime;
     runtime.device = options.device ? *options.device : variable("AERIE_DEVICE").value_or("");
     runtime.threads = threads_of(options);
-    runtime.context = options.context.value_or(0);
+    runtime.context = options.context.value_or(0) > 0 ? *options.context : kFittingContext;
     runtime.weights = options.weights;
     runtime.draft_weights = options.draft_weights;
     runtime.kv = options.kv;
@@ -90,10 +132,10 @@ LoadOptions locate(const ModelOptions& options) {
     LoadOptions runtime = locate_nothing(options);
     std::optional<std::string> head = options.head ? options.head : variable("AERIE_HEAD");
     if (head) head = fetched(*head, options.offline);
-    locate({.model = fetched(model_name(options.model), options.offline),
-            .head = head,
-            .draft = options.draft,
-            .folders = model_folders()},
+    const std::string name = model_name(options.model);
+    const std::string model = fetched(name, options.offline);
+    if (!head && may_have_head(options.draft)) head = known_head(name, options.offline);
+    locate({.model = model, .head = head, .draft = options.draft, .folders = model_folders()},
            runtime);
     return runtime;
 }

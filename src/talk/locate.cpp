@@ -120,6 +120,13 @@ fs::path find_model(const std::string& name, std::span<const fs::path> folders) 
                 "models' lists them)");
 }
 
+fs::path find_beside_models(const std::string& file, std::span<const fs::path> folders) {
+    std::error_code ignored;
+    for (const fs::path& root : model_roots(folders))
+        if (fs::is_regular_file(root / file, ignored)) return root / file;
+    return {};
+}
+
 std::vector<ModelAtHand> models_at_hand(std::span<const fs::path> folders) {
     std::map<std::string, fs::path> own;
     const auto is_head = [](const std::string& name) {

@@ -29,6 +29,11 @@ inline constexpr const char* kDefaultModel = "smollm2";
 std::filesystem::path find_model(const std::string& name,
                                  std::span<const std::filesystem::path> folders);
 
+// The first file of this name in the folders of models: those given, then those of bundled models.
+// Empty if there is none.
+std::filesystem::path find_beside_models(const std::string& file,
+                                         std::span<const std::filesystem::path> folders);
+
 // A model that find_model finds.
 struct ModelAtHand {
     PlacedModel model;               // program "aerie": in one of the folders, or bundled

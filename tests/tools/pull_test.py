@@ -23,15 +23,23 @@ def git_hash(data):
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
+def files_of(path):
+    files = {}
+    for name in os.listdir(path):
+        with open(os.path.join(path, name), "rb") as file:
+            files[name] = file.read()
+    return files
+
+
 class Hub(http.server.ThreadingHTTPServer):
-    """Has the files of one repository, org/name. `faults` holds what goes wrong with the next requests of a kind ("api" or
+    """Has the files of one repository, org/name, and whole ones of `others`, by name. `faults` holds what goes wrong with the next requests of a kind ("api" or
     the name of a file), each entry a function of the handler that may answer in place of the hub."""
 
     daemon_threads = True
 
     def __init__(self, files, large=(".gguf", ".safetensors")):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.large = files, large
+        self.files, self.large, self.others = files, large, {}
         self.faults, self.seen, self.gated, self.token, self.wrong = {}, [], False, None, {}
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -39,14 +47,14 @@ class Hub(http.server.ThreadingHTTPServer):
     def url(self):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
-    def listing(self):
+    def listing(self, repository="org/name"):
         entries = []
-        for name, data in self.files.items():
+        for name, data in (self.others | {"org/name": self.files})[repository].items():
             entry = {"rfilename": name, "size": len(data), "blobId": git_hash(data)}
             if name.endswith(self.large):
                 entry["lfs"] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 134}
             entries.append(entry | self.wrong.get(name, {}))
-        return {"id": "org/name", "sha": COMMIT, "siblings": entries}
+        return {"id": repository, "sha": COMMIT, "siblings": entries}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -94,6 +102,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if hub.gated:
                 return self.answer(401, b"{}", X_Error_Code="GatedRepo")
             return self.answer(401, b"{}", X_Error_Code="RepoNotFound")
+        for other, files in hub.others.items():
+            if self.path.startswith(f"/api/models/{other}/revision/main"):
+                return self.answer(200, json.dumps(hub.listing(other)).encode())
+            if self.path.startswith(f"/{other}/resolve/{COMMIT}/"):
+                return self.send_file(files[self.path.rsplit("/", 1)[1]])
         is_api = self.path.startswith("/api/models/org/name/revision/main")
         name = "api" if is_api else self.path.removeprefix(f"/org/name/resolve/{COMMIT}/")
         waiting = hub.faults.get(name, [])
@@ -171,11 +184,7 @@ class PullTest(unittest.TestCase):
         self.assertEqual(len(hub.seen), requests + 1)
 
     def test_a_folder_comes_without_what_is_no_part_of_the_model(self):
-        files = {}
-        for name in os.listdir(folder):
-            with open(os.path.join(folder, name), "rb") as file:
-                files[name] = file.read()
-        hub = Hub(files | {"onnx/model.onnx": b"x" * 999, "README.md": b"hello", "consolidated.safetensors": b"y"})
+        hub = Hub(files_of(folder) | {"onnx/model.onnx": b"x" * 999, "README.md": b"hello", "consolidated.safetensors": b"y"})
         path = self.works(hub)
         self.assertIn("config.json", os.listdir(path))
         self.assertNotIn("README.md", os.listdir(path))
@@ -206,6 +215,52 @@ class PullTest(unittest.TestCase):
         self.assertEqual(first.returncode, 0, first.stderr)
         again = self.run_aerie(None, "info", "--json", "-m", "hf:org/name", HF_HUB_OFFLINE="1")
         self.assertEqual(again.stdout, first.stdout)
+
+    def knows_head(self, **more):
+        """A folder of models whose heads.json names a head for org/name."""
+        models = os.path.join(self.home.name, "models")
+        os.makedirs(models, exist_ok=True)
+        with open(os.path.join(models, "heads.json"), "w", encoding="utf-8") as file:
+            json.dump({"schema": "aerie-heads-1", "heads": [{"target": "Org/Name", "head": "org/head"} | more]}, file)
+        return {"AERIE_MODELS": models}
+
+    def drafter_of(self, hub, *arguments, **variables):
+        result = self.run_aerie(hub, "info", "--json", *arguments, **variables)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return "head" in json.loads(result.stdout), result.stderr
+
+    def test_a_known_head_comes_with_its_model(self):
+        hub = Hub(files_of(folder))
+        hub.others["org/head"] = files_of(folder + "-eagle3")
+        variables = self.knows_head()
+        self.assertFalse(self.drafter_of(hub, "-hf", "org/name", "--draft", "lookup", **variables)[0])
+        self.assertEqual([path for path, _ in hub.seen if "org/head" in path], [])
+        self.assertFalse(self.drafter_of(hub, "-m", "org/name", **variables)[0], "a plain name downloads nothing")
+        self.assertFalse(self.drafter_of(hub, "-hf", "org/name", "--offline", **variables)[0])
+        has_head, err = self.drafter_of(hub, "-hf", "org/name", **variables)
+        self.assertTrue(has_head)
+        self.assertIn("hf:org/head is a head for this model", err)
+        self.assertTrue(self.drafter_of(None, "-m", "org/name", **variables)[0], "it is in the cache now")
+        self.assertEqual(self.drafter_of(None, "-hf", "org/name", **variables), (True, ""))
+        other = self.drafter_of(None, "-m", "org/name", **self.knows_head(sha256="0" * 64))
+        self.assertIn("other weights", other[1])
+        weights = files_of(folder + "-eagle3")["model.safetensors"]
+        same = self.knows_head(sha256=hashlib.sha256(weights).hexdigest())
+        self.assertEqual(self.drafter_of(None, "-m", "org/name", **same), (True, ""))
+
+    def test_a_known_head_that_does_not_come_is_no_error(self):
+        hub = Hub(files_of(folder))
+        hub.others["org/head"] = {"README.md": b"moved"}
+        has_head, err = self.drafter_of(hub, "-hf", "org/name", **self.knows_head())
+        self.assertFalse(has_head)
+        self.assertIn("without a head: ", err)
+
+    def test_a_table_of_heads_that_is_none(self):
+        hub = Hub(files_of(folder))
+        for wrong in ({"head": 7}, {"target": "../x"}, {"sha256": "12"}, {"also_named": "x"}, {"kinds": 1}):
+            result = self.run_aerie(hub, "info", "-hf", "org/name", **self.knows_head(**wrong))
+            self.assertEqual(result.returncode, 1, wrong)
+            self.assertRegex(result.stderr, r"heads\.json: head 1: .*" + next(iter(wrong)))
 
     def test_it_goes_on_after_a_cut(self):
         hub = Hub({"model.gguf": MODEL})
