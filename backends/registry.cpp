@@ -17,11 +17,13 @@ namespace aerie {
 
 namespace {
 
-// A backend: the prefix of its device names, its title, and functions that list its devices and
-// open one by name. They are null if this build lacks it.
+// A backend: the prefix of its device names, its title, and functions that list its devices, say
+// why there is none, and open one by name. If this build lacks the backend they are null, and
+// `needs` says what a build with it needs.
 struct Kind {
-    std::string prefix, title;
+    std::string prefix, title, needs;
     std::vector<Capabilities> (*list)();
+    std::string (*absence)();
     std::unique_ptr<Backend> (*open)(const std::string& device, const DeviceOptions& options);
 };
 
@@ -46,16 +48,18 @@ std::unique_ptr<Backend> open_vulkan_device(const std::string& device,
 std::vector<Kind> kinds() {
     return {
 #ifdef AERIE_CUDA
-        {"cuda", "CUDA", cuda_capabilities, open_cuda_device},
+        {"cuda", "CUDA", "", cuda_capabilities, cuda_absence, open_cuda_device},
 #else
-        {"cuda", "CUDA", nullptr, nullptr},
+        {"cuda", "CUDA", "nvcc, of the CUDA toolkit", nullptr, nullptr, nullptr},
 #endif
 #ifdef AERIE_VULKAN
-        {"vulkan", "Vulkan", vulkan_capabilities, open_vulkan_device},
+        {"vulkan", "Vulkan", "", vulkan_capabilities, vulkan_absence, open_vulkan_device},
 #else
-        {"vulkan", "Vulkan", nullptr, nullptr},
+        {"vulkan", "Vulkan", "libvulkan-dev, libvulkan-volk-dev and glslang-tools", nullptr,
+         nullptr, nullptr},
 #endif
-        {"cpu", "CPU", [] { return std::vector{cpu_capabilities()}; },
+        {"cpu", "CPU", "", [] { return std::vector{cpu_capabilities()}; },
+         [] { return std::string(); },
          [](const std::string& device, const DeviceOptions& options) {
              return device == "cpu" ? open_cpu(options.threads)
                                     : open_cpu_device(device, options.threads);
@@ -91,6 +95,17 @@ std::vector<Capabilities> list_devices() {
         if (kind.list)
             for (Capabilities& device : kind.list()) all.push_back(std::move(device));
     return all;
+}
+
+std::vector<AbsentBackend> absent_backends() {
+    std::vector<AbsentBackend> absent;
+    for (const Kind& kind : kinds()) {
+        const std::string reason =
+            kind.list ? kind.absence()
+                      : "this build is without it (to build it: " + kind.needs + ")";
+        if (!reason.empty()) absent.push_back({kind.title, reason});
+    }
+    return absent;
 }
 
 std::unique_ptr<Backend> open_device(const std::string& device, const DeviceOptions& options) {

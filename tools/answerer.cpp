@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "core/error.h"
 #include "core/platform.h"
+#include "reading_line.h"
 #include "shading.h"
 #include "terminal.h"
+#include "word_wrap.h"
 
 namespace aerie {
 
@@ -43,7 +46,7 @@ void Answerer::answer(Dialogue& dialogue, const AnswerSettings& settings) {
     if (!result.ids.empty()) dialogue.turns.back().answer = result.text;
     if (learning_) learning_->learn("", request.prompt, result.ids);
     note_end(request, settings.on_terminal);
-    if (settings.stats) show_stats(request);
+    if (settings.stats && result.finish != FinishReason::cancelled) show_stats(request);
 }
 
 std::string Answerer::load(const std::filesystem::path& file) {
@@ -89,26 +92,39 @@ std::vector<int> Answerer::prompt_with_room(Dialogue& dialogue, int max_tokens) 
 // the text whole.
 void Answerer::run(const Request& request, const AnswerSettings& settings) {
     Shading shading(settings.shade && has_colors(stdout));
+    WordWrap wrap;
+    const auto show = [&](const std::vector<WordWrap::Piece>& pieces) {
+        std::string bytes;
+        for (const auto& [text, is_drafted] : pieces) bytes += shading.put(text, is_drafted);
+        print_bytes(bytes);
+    };
+    std::optional<HiddenTyping> hidden;
+    if (settings.on_terminal) hidden.emplace();
     ProgressLine progress(!settings.on_terminal);
     Request shown = request;
     shown.on_text = [&](const std::string& text) {
         progress.clear();
         const Origin& origin = talk_->answer().result().origins.back();
-        print_bytes(shading.put(shown_on(stdout, text), origin.kind == Origin::Kind::from_draft));
+        show(wrap.put(shown_on(stdout, text), origin.kind == Origin::Kind::from_draft,
+                      columns_of(stdout)));
+    };
+    ReadingLine reading(progress);
+    shown.on_read = [&](int done, int all) {
+        if (all - done > kSoonRead) reading.show(done, all);
     };
     talk_->begin(shown);
-    const int fresh = int(request.prompt.size()) - talk_->answer().result().reused;
-    if (fresh > kSoonRead) progress.show("reading " + whole(fresh, "token"));
     try {
         while (talk_->step()) {
         }
     } catch (const OutputError&) {
         throw;
     } catch (...) {
+        show(wrap.end());
         print_bytes(shading.end());
         throw;
     }
     progress.clear();
+    show(wrap.end());
     print_bytes(shading.end() + "\n");
 }
 
@@ -138,6 +154,8 @@ void Answerer::show_stats(const Request& request) const {
     if (request.answer.sampling.filters.temperature > 0)
         seed = ", seed " + std::to_string(request.answer.sampling.seed);
     print_note(line + seed);
+    const std::string why = why_hardly_drafted(stats);
+    if (!why.empty()) print_note(why);
 }
 
 jinja::Rendered rendered(const NamedText& chat_template, const Tokenizer& tokenizer,

@@ -3,18 +3,12 @@
 
 #include <memory>
 
+#include "answer_settings.h"
 #include "dialogue.h"
 #include "talk/learning.h"
 #include "talk/talk.h"
 
 namespace aerie {
-
-struct AnswerSettings {
-    Sampling sampling = {};
-    int max_tokens = -1;  // -1: to the end of the context
-    bool drafts = true, stats = false, shade = false;
-    bool on_terminal = false;  // the user watches the answer grow
-};
 
 class Answerer {
   public:

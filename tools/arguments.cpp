@@ -4,9 +4,11 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "core/error.h"
 #include "core/utf8.h"
+#include "peer_flags.h"
 
 namespace aerie {
 
@@ -75,16 +77,19 @@ class Reader {
 
     std::vector<std::string> read(const std::vector<std::string>& arguments) {
         for (const std::string& argument : arguments) {
+            if (peer_ && take_peer_value(argument)) continue;
             if (waiting_ || only_values_)
                 take_value(argument);
             else if (argument == "--")
                 only_values_ = true, result_.push_back(argument);
             else if (argument.size() > 1 && argument.starts_with('-'))
-                take_option(in_our_words(argument));
+                take_option(argument);
             else
                 take_word(argument);
         }
+        if (peer_ && peer_->value == PeerFlag::Value::one) fail(peer_name_ + " needs a value");
         if (waiting_) fail(waiting_name_ + " needs a value");
+        if (runs_ && !has_model_ && !wants_help_) fail("run needs a model: aerie run MODEL");
         return std::move(result_);
     }
 
@@ -96,20 +101,69 @@ class Reader {
 
     void take_value(const std::string& argument) {
         if (!waiting_) return take_word(argument);
-        result_.push_back(before_value_ + argument);
-        before_value_.clear();
+        result_.push_back(argument);
         waiting_ = nullptr;
     }
 
-    // The option for llama.cpp's name of it.
-    std::string in_our_words(const std::string& argument) {
-        if (argument == "-md") return "--head";
-        if (argument != "-hf" && argument != "-hfr" && argument != "--hf-repo") return argument;
-        before_value_ = "hf:";
-        return "--model";
+    // Takes a flag of llama.cpp which is none of the command's own. False: it is no such flag.
+    bool take_peer(const std::string& argument) {
+        const size_t equals = argument.starts_with("--") ? argument.find('=') : argument.npos;
+        const std::string name = argument.substr(0, equals);
+        const PeerFlag* flag = peer_flag(name);
+        if (!flag || command_ == &app_ || command_->get_option_no_throw(name)) return false;
+        if (flag->does == PeerFlag::Does::refused) fail(name + ": " + flag->text);
+        peer_ = flag;
+        peer_name_ = name;
+        if (flag->value == PeerFlag::Value::none)
+            translate(""), peer_ = nullptr;
+        else if (equals != argument.npos)
+            take_peer_value(argument.substr(equals + 1));
+        return true;
+    }
+
+    // The value of the flag of llama.cpp that came last. False: the argument is no value of it.
+    bool take_peer_value(const std::string& value) {
+        const PeerFlag& flag = *std::exchange(peer_, nullptr);
+        if (flag.value == PeerFlag::Value::on_or_off)
+            return value == "on" || value == "off" || value == "auto" || value == "0" ||
+                   value == "1";
+        peer_ = &flag;
+        translate(value);
+        peer_ = nullptr;
+        return true;
+    }
+
+    // Adds what the flag of llama.cpp means in our words.
+    void translate(const std::string& value) {
+        using Does = PeerFlag::Does;
+        std::string ours = peer_->text, our_value = peer_->before_value + value;
+        if (peer_->does == Does::nothing) return;
+        if (peer_->does == Does::layers) {
+            if (value.empty() || value.find_first_not_of("-0123456789") != value.npos)
+                if (value != "all" && value != "auto")
+                    fail(peer_name_ + " takes a number of layers, not " + in_quotes(value));
+            if (value != "0") return;
+            ours = "--device";
+            our_value = "cpu";
+        }
+        const CLI::Option* option = command_->get_option_no_throw(ours);
+        if (!option && peer_->does == Does::means_here) return;
+        if (!option)
+            fail(peer_name_ + " is " + ours + " here, which aerie " + command_->get_name() +
+                 " does not have");
+        // Keys and values of a cache have one type, which may be said for both.
+        const auto [said, is_first] = said_.emplace(ours, our_value);
+        if (!is_first && said->second == our_value) return;
+        if (!is_first && ours == "--kv")
+            fail("keys and values have one type here: " + peer_name_ + " says another");
+        begin(*option, ours, false);
+        result_.push_back(ours);
+        if (takes_value(*option)) result_.push_back(our_value);
+        has_model_ = has_model_ || ours == "--model";
     }
 
     void take_option(const std::string& argument) {
+        if (take_peer(argument)) return;
         if (argument.starts_with("--")) return take_long(argument);
         const std::vector<std::string> names = long_names(*command_);
         if (argument.size() > 2 &&
@@ -142,6 +196,8 @@ class Reader {
             fail(name + " is given twice");
         waiting_ = waits && takes_value(option) ? &option : nullptr;
         waiting_name_ = name;
+        has_model_ = has_model_ || option.check_lname("model");
+        wants_help_ = wants_help_ || option.check_lname("help");
     }
 
     [[noreturn]] void unknown(const std::string& option) const {
@@ -154,15 +210,28 @@ class Reader {
     }
 
     void take_word(const std::string& word) {
-        if (command_ == &app_) {
-            const CLI::App* command = command_named(app_, word);
-            if (!command)
-                fail("unknown command " + in_quotes(word) + suggestion(word, command_names(app_)));
-            command_ = command;
+        if (command_ == &app_) return take_command(word);
+        if (runs_ && !has_model_) {
+            has_model_ = true;
+            result_.push_back("--model");
         } else if (!fits()) {
             fail("unexpected argument " + in_quotes(word) + hint());
+        } else if (runs_) {
+            result_.push_back("--single-turn");
         }
         result_.push_back(word);
+    }
+
+    // `aerie run MODEL [MESSAGE]`, as Ollama spells it, is a chat.
+    void take_command(const std::string& word) {
+        runs_ = word == "run";
+        const std::string name = runs_ ? "chat" : word == "list" || word == "ls" ? "models" : word;
+        command_ = command_named(app_, name);
+        if (!command_) {
+            command_ = &app_;
+            fail("unknown command " + in_quotes(word) + suggestion(word, command_names(app_)));
+        }
+        result_.push_back(name);
     }
 
     // Takes a word as the command's next argument without a flag; false if there is none.
@@ -192,8 +261,11 @@ class Reader {
     std::vector<std::string> result_;
     std::map<const CLI::Option*, int> times_;  // how often each was given
     const CLI::Option* waiting_ = nullptr;     // the option whose value comes next
-    std::string waiting_name_, before_value_;
-    bool only_values_ = false;
+    std::string waiting_name_;
+    const PeerFlag* peer_ = nullptr;  // the flag of llama.cpp whose value comes next
+    std::string peer_name_;
+    std::map<std::string, std::string> said_;  // our flags that llama.cpp's stood for
+    bool only_values_ = false, runs_ = false, has_model_ = false, wants_help_ = false;
 };
 
 }  // namespace
@@ -202,6 +274,8 @@ std::vector<std::string> understood(const CLI::App& app, std::vector<std::string
     if (!arguments.empty() && arguments[0] == "help") {
         arguments.erase(arguments.begin());
         arguments.insert(arguments.begin() + (arguments.empty() ? 0 : 1), "--help");
+    } else if (arguments.size() == 1 && (arguments[0] == "version" || arguments[0] == "-v")) {
+        arguments[0] = "--version";
     }
     return Reader(app).read(arguments);
 }

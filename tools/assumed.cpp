@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/platform.h"
 #include "draft/methods.h"
 #include "engine/model_files.h"
 #include "terminal.h"
@@ -54,6 +55,9 @@ void tell_unused(const ModelOptions& options, const std::string& method) {
     if (options.draft == kFormerBest)
         print_note(std::string("(--draft ") + kFormerBest + " is called --draft " + method +
                    " now)");
+    if (const int cores = platform::processors(); options.threads.value_or(0) > cores)
+        print_note("(-t " + std::to_string(*options.threads) + ": this machine has " +
+                   std::to_string(cores) + " cores; more threads than cores are slower)");
     for (const Flag& flag : kDraftFlags)
         if (std::count(options.given.begin(), options.given.end(), flag.name) &&
             !flag.counts(draft_method(method)))

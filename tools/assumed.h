@@ -13,8 +13,8 @@ struct ModelFiles;
 // Reports the assumptions in a line on stderr; prints nothing if there are none.
 void tell_assumed(const ModelFiles& files);
 
-// Notes on stderr the drafting flags that change nothing with this drafter, and a former name of
-// it.
+// Notes on stderr the drafting flags that change nothing with this drafter, a former name of it,
+// and more threads than cores.
 void tell_unused(const ModelOptions& options, const std::string& method);
 
 }  // namespace aerie

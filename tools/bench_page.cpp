@@ -33,9 +33,10 @@ std::string tiles(const BenchReport& report) {
                  format("%s, tree %s: %s tok/s at τ = %.2f%s", report.head.c_str(),
                         cycle.tree.c_str(), short_number(report.tokens_per_second(cycle)).c_str(),
                         cycle.tau, report.tau_is_rescaled ? " (rescaled)" : ""));
-    html += tile(format("%.0f %%", 100 * report.result.read_share.median()),
-                 format("of the read bandwidth: plain decoding streams %.1f of %.1f GB/s",
-                        report.streamed_gb_per_s, report.read_gb_per_s));
+    if (!report.read_share().empty())
+        html += tile(report.read_share(),
+                     format("of the read bandwidth: plain decoding streams %.1f of %.1f GB/s",
+                            report.streamed_gb_per_s, report.read_gb_per_s));
     html += tile(short_number(report.prefill_tokens_per_second) + " tok/s",
                  format("prefill of %d tokens", report.prompt_tokens));
     return html + "</div>\n";
@@ -186,7 +187,7 @@ std::string table(const BenchReport& report) {
     const BenchResult& result = report.result;
     const double one = result.plain.median();
     std::string html =
-        "<figure><table><tr><th><th>median<th>least<th>most<th>runs<th>plain tokens</tr>\n";
+        "<figure><table><tr><th>what<th>median<th>least<th>most<th>runs<th>plain tokens</tr>\n";
     html += table_row("plain token", result.plain, one);
     for (const PassTimes& pass : result.passes)
         html += table_row(format("pass of %d row%s", pass.rows, pass.rows == 1 ? "" : "s"),
@@ -203,12 +204,18 @@ std::string table(const BenchReport& report) {
 }  // namespace
 
 std::string bench_page(const BenchReport& report) {
-    const std::string title = escaped(report.name) + ", " + report.weights;
+    std::filesystem::path model = report.name;
+    if (!model.has_filename()) model = model.parent_path();
+    const std::string title = escaped(model.filename().string()) + ", " + report.weights;
     std::string html = page_begin("aerie bench: " + title, kStyle);
     html += "<h1>" + title + "</h1>\n<p class=soft>" + escaped(report.description) +
             format("; %s cache, %d tokens of context, %d rounds, peak memory %.0f MiB</p>\n",
                    report.kv.c_str(), report.prompt_tokens, report.result.rounds,
                    double(report.peak_memory_bytes) / (1 << 20));
+    if (report.was_disturbed())
+        html +=
+            "<p><strong>The machine was busy: times differed by more than 30 %. Do not rely on "
+            "these figures; measure again when nothing else runs.</strong></p>\n";
     html += tiles(report);
     html +=
         "<h2>A pass over many rows</h2>\n<p class=soft>Time of one target pass by the number of "

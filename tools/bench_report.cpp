@@ -92,6 +92,7 @@ Json bench_json(const BenchReport& report) {
                            {"kv", report.kv},
                            {"prompt_tokens", report.prompt_tokens},
                            {"rounds", result.rounds},
+                           {"was_disturbed", report.was_disturbed()},
                            {"read_gb_per_s", report.read_gb_per_s},
                            {"copy_gb_per_s", report.copy_gb_per_s},
                            {"read", spread(result.read)},
@@ -118,6 +119,20 @@ Json bench_json(const BenchReport& report) {
     return json;
 }
 
+bool BenchReport::was_disturbed() const {
+    constexpr double kMost = 1.3;
+    const auto varied = [](const Timings& times) {
+        return times.runs() > 1 && times.median() > kMost * times.min();
+    };
+    return varied(result.plain) || varied(result.read);
+}
+
+std::string BenchReport::read_share() const {
+    constexpr double kMost = 1.05;  // by the noise of two medians
+    const double share = result.read_share.median();
+    return share > kMost ? "" : format("%.0f %%", 100 * share);
+}
+
 std::string bench_table(const BenchReport& report) {
     const BenchResult& result = report.result;
     const auto spread_of = [](const Timings& s) {
@@ -130,9 +145,11 @@ std::string bench_table(const BenchReport& report) {
                report.copy_gb_per_s, double(report.peak_memory_bytes) / (1 << 20)) +
         format("prefill   %.1f tokens/s (%d tokens)\n", report.prefill_tokens_per_second,
                report.prompt_tokens) +
-        format("plain     %.2f tokens/s, streaming %.1f GB/s: %.0f %% of what a read gets\n",
-               report.plain_tokens_per_second, report.streamed_gb_per_s,
-               100 * result.read_share.median()) +
+        format("plain     %.2f tokens/s, streaming %.1f GB/s: ", report.plain_tokens_per_second,
+               report.streamed_gb_per_s) +
+        (report.read_share().empty() ? "more than the read got, so it was disturbed or cached"
+                                     : report.read_share() + " of what a read gets") +
+        "\n" +
         format("%-12s %10s %10s %10s %6s %8s\n", "", "median ms", "min", "max", "runs", "/ T(1)");
     table += "plain token  " + spread_of(result.plain) + "\n";
     for (const PassTimes& pass : result.passes)
@@ -157,6 +174,10 @@ std::string bench_table(const BenchReport& report) {
             cycle.seconds.median() * 1e3, cycle.draft.median() * 1e3, cycle.verify.median() * 1e3,
             report.tokens_per_second(cycle), cycle.speedup.median(), cycle.speedup.min(),
             cycle.speedup.max());
+    if (report.was_disturbed())
+        table +=
+            "The machine was busy: times differed by more than 30 %. Do not rely on these figures; "
+            "measure again when nothing else runs.\n";
     return table;
 }
 

@@ -25,6 +25,12 @@ struct BenchReport {
     double tokens_per_second(const CycleTimes& cycle) const {
         return cycle.tau / cycle.seconds.median();
     }
+    // Whether plain passes or reads of memory often took far longer than at best: something else
+    // ran, and the figures are not to be relied on.
+    bool was_disturbed() const;
+    // The share of what a read gets, as a percentage: "84 %". Empty if plain decoding was faster
+    // than the read, which was then disturbed, or the weights were in a cache.
+    std::string read_share() const;
 };
 
 Json bench_json(const BenchReport& report);          // schema aerie-bench-1, see bench/README.md

@@ -57,6 +57,9 @@ class Chat {
     bool drafts() const { return model_->can_draft() && settings_.drafts; }
     void answer(Dialogue asked);
     void ask(const std::string& message);
+    void begin_anew();
+    void set(const std::string& setting);
+    void add_file(const std::string& file);
     void retry();
     void undo();
     void tell_first(const std::string& system);
@@ -70,6 +73,7 @@ class Chat {
     Answerer answerer_;
     Dialogue dialogue_;
     AnswerSettings settings_;
+    std::string files_;  // texts of files for the next message
     Notes& notes_;
 };
 
@@ -90,6 +94,12 @@ bool Chat::take(const ChatLine& line) {
             return true;
         case Kind::message:
             return ask(line.text), true;
+        case Kind::begin_anew:
+            return begin_anew(), true;
+        case Kind::set:
+            return set(line.text), true;
+        case Kind::add_file:
+            return add_file(line.text), true;
         case Kind::system:
             return tell_first(line.text), true;
         case Kind::retry:
@@ -128,8 +138,28 @@ void Chat::answer(Dialogue asked) {
 
 void Chat::ask(const std::string& message) {
     Dialogue asked = dialogue_;
-    asked.ask(message);
+    asked.ask(files_ + message);
     answer(std::move(asked));
+    files_.clear();
+}
+
+void Chat::begin_anew() {
+    dialogue_.turns.clear();
+    files_.clear();
+    print_note("(a new conversation)");
+}
+
+void Chat::set(const std::string& setting) {
+    if (!setting.empty()) set_by_name(settings_, setting);
+    print_note("(" + shown(settings_) + ")");
+}
+
+void Chat::add_file(const std::string& file) {
+    const std::string text = read_input(file);
+    if (!is_utf8(text)) throw UsageError("/file " + file + ": not a text in UTF-8");
+    files_ += fs::path(file).filename().string() + ":\n" + text + "\n\n";
+    print_note("(" + file + ", " + std::to_string(text.size()) +
+               " bytes: it goes before your next message)");
 }
 
 void Chat::retry() {
@@ -138,7 +168,7 @@ void Chat::retry() {
         ++settings_.sampling.seed;
         print_note("(again, with seed " + std::to_string(settings_.sampling.seed) + ")");
     } else {
-        print_note("(greedy: the same text again; --temp T varies it)");
+        print_note("(greedy: the same text again; /set temp 0.8 varies it)");
     }
     Dialogue asked = dialogue_;
     asked.turns.back().answer.reset();
@@ -217,10 +247,23 @@ bool read_text(LineReader& reader, ChatInput::Text& text) {
     }
 }
 
+// Answers the message that the command line gave. Returns false if that failed.
+bool answer_first(Chat& chat, const ChatOptions& options, bool is_terminal) {
+    if (is_terminal) tell("> " + *options.message + "\n");
+    try {
+        chat.take({.kind = ChatLine::Kind::message, .text = *options.message});
+        return true;
+    } catch (const OutputError&) {
+        throw;
+    } catch (const Error& error) {
+        tell_error(error.what());
+        return false;
+    }
+}
+
 // Runs until the input ends. On a terminal an error ends nothing; elsewhere the exit code reports
-// it.
-int talk_by(LineReader& reader, Chat& chat, bool is_terminal) {
-    bool failed = false;
+// it, also one that came before (`failed`).
+int talk_by(LineReader& reader, Chat& chat, bool is_terminal, bool failed) {
     ChatInput::Text text;
     while (!interrupted() && read_text(reader, text)) {
         try {
@@ -292,7 +335,9 @@ int run_chat(const ChatOptions& options) {
     end_cleanly_on_signals();
     const std::unique_ptr<LineReader> reader = make_reader(is_terminal);
     Chat chat(model, chat_template, {.system = options.system}, settings, learning.get(), notes);
-    const int code = talk_by(*reader, chat, is_terminal);
+    const bool failed = options.message && !answer_first(chat, options, is_terminal);
+    const int code = options.single_turn ? (interrupted() ? interrupted() : failed)
+                                         : talk_by(*reader, chat, is_terminal, failed);
     learning.reset();
     notes.show();
     if (options.model.profile) print_op_times(model->backend());

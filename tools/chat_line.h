@@ -29,7 +29,10 @@ struct ChatLine {
     enum class Kind {
         nothing,
         message,
+        begin_anew,
         system,
+        set,
+        add_file,
         retry,
         undo,
         save,
@@ -50,5 +53,8 @@ ChatLine read_chat_line(const ChatInput::Text& input);
 
 // One line for each command.
 std::string chat_help();
+// The rest that Tab adds to a line that begins with these characters: the rest of a command's name,
+// or of a file's after a command that takes one, as far as there is no choice. May be empty.
+std::string completed_chat_line(const std::string& line);
 
 }  // namespace aerie

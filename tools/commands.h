@@ -25,8 +25,7 @@ int run_train(const TrainOptions& options);
 int run_forget(const ForgetOptions& options);
 int run_pull(const PullCommandOptions& options);
 
-// Sampling by the flags; without any, the model's own defaults if it asks for sampling. Throws
-// UsageError.
+// Each value by its flag, else as model_sampling() says. Throws UsageError.
 Sampling sampling_of(const SamplingOptions& options, const GenerationConfig& model);
 
 // Finds the folders of target and head, and decides how to draft. A flag takes precedence over its

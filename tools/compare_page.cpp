@@ -151,7 +151,9 @@ std::string texts(const CompareReport& report) {
 }
 
 std::string checks(const CompareReport& report) {
-    std::string html = "<figure><table><tr><th>device<th>check<th><th>limit<th>finding</tr>\n";
+    std::string html =
+        "<figure><table><tr><th>device<th class=wide>check<th>result<th>limit<th "
+        "class=wide>finding</tr>\n";
     for (const Check& check : report.verdict.checks)
         html += "<tr><td class=name>" + escaped(check.device) + "<td class=\"wide name\">" +
                 check.name + (check.passed ? "<td class=ok>ok" : "<td class=fail>FAIL") + "<td>" +
@@ -174,8 +176,9 @@ std::string compare_page(const CompareReport& report) {
                                   std::string(kPlotStyle) + kTextStyle);
     html += headline(report) + "<p class=soft>" + escaped(report.model) + ", " + report.weights +
             " weights, " + report.kv +
-            format(" KV cache, %zu prompts, at most %d tokens each</p>\n",
-                   report.comparison.prompts.size(), report.max_tokens);
+            format(" KV cache, %zu prompt%s, at most %d tokens each</p>\n",
+                   report.comparison.prompts.size(),
+                   report.comparison.prompts.size() == 1 ? "" : "s", report.max_tokens);
     for (const ComparedDevice& device : devices)
         html += "<p class=soft><b>" + escaped(device.name) + "</b> " + escaped(device.description) +
                 (&device == &devices.front() ? " (the reference)" : "") + "</p>\n";

@@ -18,8 +18,12 @@ int run_devices(const ListingOptions& options) {
                              {"memory_bytes", uint64_t(device.memory_bytes)},
                              {"details", Json::Array(device.details.begin(), device.details.end())},
                              {"problem", device.problem}});
-        const Json result(
-            Json::Object{{"schema", "aerie-devices-1"}, {"devices", std::move(list)}});
+        Json::Array absent;
+        for (const AbsentBackend& backend : absent_backends())
+            absent.push_back(Json::Object{{"backend", backend.title}, {"reason", backend.reason}});
+        const Json result(Json::Object{{"schema", "aerie-devices-1"},
+                                       {"devices", std::move(list)},
+                                       {"absent", std::move(absent)}});
         print(result.dump() + "\n");
         return 0;
     }
@@ -31,6 +35,8 @@ int run_devices(const ListingOptions& options) {
         if (!device.problem.empty()) table += indent + "cannot be used: " + device.problem + "\n";
         for (const std::string& line : device.details) table += indent + line + "\n";
     }
+    for (const AbsentBackend& backend : absent_backends())
+        table += "no " + backend.title + " device: " + backend.reason + "\n";
     print(table);
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "engine/learned_costs.h"
 #include "io/json.h"
 #include "measure/timings.h"
+#include "reading_line.h"
 #include "shading.h"
 #include "terminal.h"
 #include "text/chat_template.h"
@@ -113,6 +114,8 @@ void print_statistics(const GenerationResult& result, const std::string& method,
         std::fprintf(stderr, "\ntime: draft %.3f s, verify %.3f s, sample %.3f s, host %.3f s\n",
                      stats.draft_seconds, stats.verify_seconds, stats.sample_seconds,
                      stats.host_seconds);
+        const std::string why = why_hardly_drafted(stats);
+        if (!why.empty()) std::fprintf(stderr, "%s\n", why.c_str());
     }
     std::fputs(color ? "\033[0m" : "", stderr);
 }
@@ -216,6 +219,7 @@ int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
     constexpr double kEnoughSeconds = 3;
     const Model::Drafting none = model.start_session(make_none());
     request.on_text = {};
+    request.on_read = {};
     Timings plain_speeds, speeds, ratios, plain_passes, passes;
     GenerationResult plain;
     bool equal = true;
@@ -240,11 +244,17 @@ int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
                  "against %g with drafting\n",
                  equal ? "equal" : "DIFFERENT", plain.ids.size(), plain_passes.median(),
                  passes.median());
-    if (plain.stats.cycles > 0)
-        std::fprintf(stderr,
-                     "speed: %.1f tokens/s plainly, %.1f with drafting: %.2f times as fast "
-                     "(medians of %d)\n",
-                     plain_speeds.median(), speeds.median(), ratios.median(), ratios.runs());
+    if (plain.stats.cycles > 0) {
+        std::fprintf(stderr, "speed: %.1f tokens/s plainly, %.1f with drafting",
+                     plain_speeds.median(), speeds.median());
+        // A factor would be the noise of two runs of the same kind.
+        if (is_hardly_drafted(drafted.stats))
+            std::fputs(": no factor, for hardly anything was drafted\n", stderr);
+        else
+            std::fprintf(stderr,
+                         ": %.2f times as fast (medians of %d, which ranged from %.2f to %.2f)\n",
+                         ratios.median(), ratios.runs(), ratios.min(), ratios.max());
+    }
     return equal ? 0 : 1;
 }
 
@@ -279,7 +289,8 @@ int run_generate(const GenerateOptions& options) {
     request.answer.with_logprobs = options.logprobs;
     request.cancelled = interrupted;
     end_cleanly_on_signals();
-    progress.show("reading " + std::to_string(request.prompt.size()) + " prompt tokens");
+    ReadingLine reading(progress);
+    request.on_read = [&](int done, int all) { reading.show(done, all); };
     const GenerationResult result =
         generate_shown(*drafting.session, tokenizer, request, options, progress);
     progress.clear();

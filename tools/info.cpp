@@ -10,6 +10,7 @@
 #include "format.h"
 #include "io/json.h"
 #include "model/make/shapes.h"
+#include "talk/model_sampling.h"
 #include "terminal.h"
 #include "text/chat_template.h"
 
@@ -209,6 +210,7 @@ std::string model_table(const ModelFiles& files, const Backend& backend,
             format("         says %zu of %d tokens\n", files.draft_ids.size(), files.config.vocab);
     for (const ModelFiles& other : files.others) table += head_lines(other);
     table += tokenizer ? tokenizer_lines(*tokenizer) : "tokens   no tokenizer\n";
+    table += "sampling " + in_words(model_sampling(generation_config(files.target))) + "\n";
     table += format("memory   on %s with a context of %d (model: %d)\n",
                     backend.capabilities().name.c_str(), files.context, files.config.context);
     for (const Line& line : memory)
@@ -227,6 +229,7 @@ int run_info(const InfoOptions& options) {
     if (files.target.tokenizer) tokenizer = load_tokenizer(files);
     const auto backend = open_device(runtime.device, {runtime.threads});
     files.replace_unstorable(*backend);
+    files.fit_context(runtime, *backend);
     const MemoryPlan plan = files.plan(runtime, *backend);
     const DrafterName& drafter = drafter_name(files);
     const std::vector<Line> memory = memory_lines(plan, drafter);
@@ -245,6 +248,12 @@ int run_info(const InfoOptions& options) {
             others.push_back(model_json(*other.head_config, *other.head));
         if (!others.empty()) result.set("further_heads", std::move(others));
         if (tokenizer) result.set("tokenizer", tokenizer_json(*tokenizer));
+        const Sampling sampling = model_sampling(generation_config(files.target));
+        result.set("sampling",
+                   Json::Object{{"temperature", double(sampling.filters.temperature)},
+                                {"top_k", sampling.filters.top_k},
+                                {"top_p", double(sampling.filters.top_p)},
+                                {"repetition_penalty", double(sampling.penalties.repetition)}});
         Json::Array fitting;
         for (const Capabilities& device : list_devices())
             if (fits(plan, device)) fitting.push_back(device.name);

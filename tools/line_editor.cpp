@@ -11,9 +11,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <utility>
 
+#include "chat_line.h"
 #include "core/utf8.h"
 #include "line_history.h"
 #include "line_reader.h"
@@ -24,6 +26,13 @@ namespace aerie {
 namespace {
 
 constexpr int kLookMilliseconds = 200;  // for signals that came before poll
+
+// A terminal in this mode puts marks around what is pasted (xterm's "bracketed paste").
+constexpr char kPastesBegin[] = "\033[?2004h", kPastesEnd[] = "\033[?2004l";
+constexpr std::wstring_view kPasteEnd = L"\033[201~";
+// The line break of a pasted text, as the line shows it.
+constexpr wchar_t kShownLineBreak = L'\u23CE';
+constexpr std::string_view kLineBreak = "\xE2\x8F\x8E";
 
 volatile std::sig_atomic_t terminal_changed = 0;
 
@@ -66,7 +75,9 @@ class LineEditor : public LineReader {
         prompt_ = prompt;
         is_cleared_ = false;
         int count = 0;
+        std::fputs(kPastesBegin, stderr);
         const char* got = el_gets(editor_, &count);
+        std::fputs(kPastesEnd, stderr);
         if (is_cleared_ || !got || count <= 0) {
             tell("\n");
             return is_cleared_ ? Got::cleared : Got::end;
@@ -76,6 +87,8 @@ class LineEditor : public LineReader {
         past_.add(line);
         HistEvent event;
         if (!line.empty()) history(history_, &event, H_ENTER, line.c_str());
+        for (size_t at = 0; (at = line.find(kLineBreak, at)) != line.npos;)
+            line.replace(at, kLineBreak.size(), "\n");
         return Got::line;
     }
 
@@ -90,8 +103,12 @@ class LineEditor : public LineReader {
         // With char names, libedit would copy them and never free the copies.
         el_wset(editor_, EL_ADDFN, L"aerie-clear", L"Throw the line away", &LineEditor::clear);
         el_wset(editor_, EL_ADDFN, L"aerie-suspend", L"Back to the shell", &LineEditor::suspend);
-        for (const auto& [key, function] :
-             {std::pair("^C", "aerie-clear"), {"^Z", "aerie-suspend"}}) {
+        el_wset(editor_, EL_ADDFN, L"aerie-paste", L"Take what is pasted", &LineEditor::paste);
+        el_wset(editor_, EL_ADDFN, L"aerie-complete", L"Complete a word", &LineEditor::complete);
+        for (const auto& [key, function] : {std::pair("^C", "aerie-clear"),
+                                            {"^Z", "aerie-suspend"},
+                                            {"\\e[200~", "aerie-paste"},
+                                            {"^I", "aerie-complete"}}) {
             el_set(editor_, EL_BIND, key, function, nullptr);
             el_set(editor_, EL_BIND, "-a", key, function, nullptr);
         }
@@ -118,6 +135,29 @@ class LineEditor : public LineReader {
         ::kill(0, SIGTSTP);
         el_set(editor, EL_PREP_TERM, 1);
         return CC_NORM;
+    }
+    // The pasted text, up to the terminal's mark at its end, becomes part of the line.
+    static unsigned char paste(EditLine* editor, int) {
+        std::wstring text;
+        wchar_t character = 0;
+        while (!text.ends_with(kPasteEnd)) {
+            if (self(editor).wait_for(character) != 1) return CC_EOF;
+            if (character == L'\r') character = L'\n';
+            text += character;
+        }
+        text.resize(text.size() - kPasteEnd.size());
+        while (text.ends_with(L'\n')) text.pop_back();
+        for (wchar_t& c : text)
+            if (c == L'\n') c = kShownLineBreak;
+        // A failure means that the line is too long for the editor.
+        return text.empty() || el_winsertstr(editor, text.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+    }
+    // Completes a command at the line's beginning, and the name of a file after it.
+    static unsigned char complete(EditLine* editor, int) {
+        const LineInfo* line = el_line(editor);
+        const std::string more =
+            completed_chat_line(std::string(line->buffer, size_t(line->cursor - line->buffer)));
+        return !more.empty() && el_insertstr(editor, more.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
     }
     static int read_char(EditLine* editor, wchar_t* character) {
         return self(editor).wait_for(*character);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/ascii.h"
 #include "core/pack_blocks.h"
 #include "core/utf8.h"
 #include "options.h"
@@ -78,8 +79,8 @@ inline CLI::Validator number() {
     });
 }
 
-// An option with one of a few names as its value. `former`: names that are understood, but not
-// shown.
+// An option with one of a few names as its value, in any case. `former`: names that are understood,
+// but not shown.
 template <typename To, typename Value>
 void add_choice(CLI::App& app, const std::string& flag, To& to, Choices<Value> choices,
                 const std::string& help, const Choices<Value>& former = {}) {
@@ -87,11 +88,20 @@ void add_choice(CLI::App& app, const std::string& flag, To& to, Choices<Value> c
     for (const auto& choice : choices) names += (names.empty() ? "" : "|") + choice.first;
     choices.insert(choices.end(), former.begin(), former.end());
     const auto choose = [flag, names, choices, &to](const std::string& text) {
-        for (const auto& [name, value] : choices)
-            if (name == text) {
+        const std::string asked = lower_ascii(text);
+        std::string begin;  // the choice that the text goes on from, as q4_k_m does from q4_k
+        for (const auto& [name, value] : choices) {
+            if (name == asked) {
                 to = value;
                 return;
             }
+            if (asked.starts_with(name + "_")) begin = name;
+        }
+        if (!begin.empty())
+            throw CLI::ValidationError(flag, in_quotes(text) +
+                                                 " names a mixture of types in a "
+                                                 "file: take " +
+                                                 begin);
         refuse(flag, names, text);
     };
     app.add_option_function<std::string>(flag, choose, help)->type_name(names);

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <climits>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 
 #include "arguments.h"
+#include "completion.h"
 #include "core/error.h"
 #include "help.h"
 #include "option_checks.h"
@@ -38,6 +40,10 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
                  "then decode again without drafting: same tokens? how much faster?");
     add_sampling_options(app, options.sampling);
     add_model_options(app, options.model);
+    add_examples(app, {"aerie generate --chat --shade -p \"Why is the sky blue?\"",
+                       "aerie generate -m Qwen3-8B -md Qwen3-0.6B --chat -p \"Hello\"",
+                       "aerie generate --chat -p \"Hello\" -n 64 --compare-plain",
+                       "aerie generate -m model.gguf -f question.txt --temp 0 --json"});
 }
 
 void add_info(CLI::App& app, InfoOptions& options) {
@@ -48,12 +54,27 @@ void add_info(CLI::App& app, InfoOptions& options) {
 
 void add_forget(CLI::App&, ForgetOptions&) {}
 
+void add_completion(CLI::App& app, CompletionOptions& options) {
+    app.add_option("shell", options.shell, "bash, zsh or fish")
+        ->required()
+        ->check(expect("bash, zsh or fish",
+                       [](const std::string& text) {
+                           return text == "bash" || text == "zsh" || text == "fish";
+                       }))
+        ->type_name("SHELL");
+    app.footer("To be evaluated when a shell starts, in ~/.bashrc, ~/.zshrc or config.fish.");
+    add_examples(app, {"eval \"$(aerie completion bash)\"", "eval \"$(aerie completion zsh)\"",
+                       "aerie completion fish | source"});
+}
+
 void add_pull(CLI::App& app, PullCommandOptions& options) {
     app.add_option("name", options.name,
                    "ORG/NAME, or ORG/NAME:QUANT for one of several GGUF files (default: Q4_K_M)")
         ->required()
         ->type_name("REPOSITORY");
     app.add_flag("-q,--quiet", options.quiet, "no progress on stderr");
+    add_examples(app, {"aerie pull bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M",
+                       "aerie pull yuhuili/EAGLE-llama2-chat-7B"});
 }
 
 void add_listing(CLI::App& app, ListingOptions& options) {
@@ -84,6 +105,18 @@ void check_together(const GenerateOptions& options) {
         throw UsageError("--logprobs are part of the object that --json prints: add --json");
 }
 
+void check_together(const ChatOptions& options) {
+    if (options.single_turn && !options.message)
+        throw UsageError("--single-turn needs the message: aerie chat --single-turn \"Hello\"");
+    if (options.message && options.message->empty())
+        throw UsageError("the message is empty: give a text");
+    std::error_code ignored;
+    if (options.message && !options.model.model &&
+        (options.message->ends_with(".gguf") || std::filesystem::exists(*options.message, ignored)))
+        throw UsageError(in_quotes(*options.message) +
+                         " would be the first message: a model is given with -m");
+}
+
 void check_together(const TokenizeOptions& options) {
     const int given = int(options.prompt.has_value()) + int(options.prompt_file.has_value()) +
                       int(options.strings.has_value()) + int(options.decode.has_value());
@@ -94,8 +127,9 @@ void check_together(const TokenizeOptions& options) {
 
 void add_model_options(CLI::App& app, ModelOptions& options) {
     app.option_defaults()->group("Model, device and memory");
-    add_whole(app, "-c,--ctx-size", options.context, Range{2, 1 << 24},
-              "tokens of prompt and answer (default: the model's, at most 4096)");
+    add_whole(app, "-c,--ctx-size", options.context, Range{0, 1 << 24},
+              "tokens of prompt and answer; 0, the default: the model's own, or what half of the "
+              "memory holds");
     add_device_options(app, options);
     add_draft_options(app, options);
 }
@@ -106,17 +140,20 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options) {
                                 const char* help) {
         app.add_option(flags, value, help)->check(number())->type_name(type);
     };
-    add_number("--temp,--temperature", options.temperature, "T",
-               "0 takes the likeliest token (default)");
+    add_number(
+        "--temp,--temperature", options.temperature, "T",
+        "0 takes the likeliest token (default: the model's, else 0.7; `aerie info` shows it)");
     add_whole(app, "--top-k", options.top_k, Range{0, INT_MAX},
-              "keep the K likeliest (default: 0, off)")
+              "keep the K likeliest; 0: off (default: the model's, else off)")
         ->type_name("K");
     add_number("--top-p", options.top_p, "P",
-               "keep the likeliest whose probabilities sum to P (default: 1, off)");
+               "keep the likeliest whose probabilities sum to P; 1: off (default: the model's, "
+               "else 0.95)");
     add_number("--min-p", options.min_p, "P",
                "keep those at least P times as likely as the best (default: 0, off)");
     add_number("--repeat-penalty,--repetition-penalty", options.repetition_penalty, "X",
-               "weakens tokens that are in the prompt or the answer (default: 1, off)");
+               "weakens tokens that are in the prompt or the answer; 1: off (default: the model's, "
+               "else off)");
     add_number("--frequency-penalty", options.frequency_penalty, "X",
                "taken off a token's logit for each time it is in the answer (default: 0)");
     add_number("--presence-penalty", options.presence_penalty, "X",
@@ -144,12 +181,13 @@ void add_type_options(CLI::App& app, ModelOptions& options) {
 
 CommandLine parse_command_line(int argc, char** argv) {
     CLI::App app{
-        "aerie runs LLaMA-family models. An EAGLE head drafts tokens ahead and the model checks\n"
+        "aerie runs LLaMA-family models. An EAGLE head drafts tokens ahead and the model checks "
         "the drafts in one pass: often faster, and not one token changed.",
         "aerie"};
     app.set_version_flag("--version", "aerie " AERIE_VERSION);
     app.require_subcommand(0, 1);
     app.formatter(help_formatter());
+    app.set_help_flag("-h,--help,--help-all", "this; --help-all shows flags for experiments too");
     CommandLine line;
     add_command(app, line.generate, "generate", "Continue a prompt", add_generate);
     add_command(app, line.chat, "chat", "Talk to a model, turn by turn", add_chat);
@@ -173,14 +211,20 @@ CommandLine parse_command_line(int argc, char** argv) {
     add_command(app, line.forget, "forget", "Delete what --learn has learnt, and from what",
                 add_forget);
     add_command(app, line.pull, "pull", "Download a model of Hugging Face's hub", add_pull);
+    add_command(app, line.completion, "completion",
+                "Print what makes a shell complete commands and flags", add_completion);
     add_command(app, line.serve, "serve", "Answer over HTTP, as OpenAI's API does", add_serve);
     app.footer(
-        "`aerie COMMAND --help` shows the flags of a command. AERIE_MODEL, AERIE_HEAD, "
-        "AERIE_DEVICE\n"
-        "and AERIE_THREADS stand for flags that are not given; AERIE_MODELS is one more folder to\n"
-        "find models in. Exit codes: 0 done, 1 failed, 2 wrong usage, 128 + signal if stopped.");
+        "`aerie COMMAND --help` shows the flags of a command. llama.cpp's names of flags, such as "
+        "-hf, -ngl and -md, are understood too. AERIE_MODEL, AERIE_HEAD, AERIE_DEVICE and "
+        "AERIE_THREADS stand for flags that are not given; AERIE_MODELS is one more folder to find "
+        "models in. Exit codes: 0 done, 1 failed, 2 wrong usage, 128 + signal if stopped.");
+    add_examples(app, {"aerie chat", "aerie run ~/models/Llama-3.2-3B-Instruct-Q4_K_M.gguf",
+                       "aerie chat -hf bartowski/Llama-3.2-3B-Instruct-GGUF", "aerie serve"});
 
-    std::vector<std::string> arguments = understood(app, {argv + 1, argv + argc});
+    const std::vector<std::string> given(argv + 1, argv + argc);
+    show_experiments(app, std::find(given.begin(), given.end(), "--help-all") != given.end());
+    std::vector<std::string> arguments = understood(app, given);
     std::reverse(arguments.begin(), arguments.end());  // the order that CLI11 expects
     try {
         app.parse(std::move(arguments));
@@ -195,7 +239,9 @@ CommandLine parse_command_line(int argc, char** argv) {
                          (given.empty() ? "" : given.front()->get_name() + " ") + "--help)");
     }
     if (app.get_subcommands().empty()) throw UsageError("no command given (see aerie --help)");
+    if (line.completion) line.text = completion_script(app, line.completion->shell);
     if (line.generate) check_together(*line.generate);
+    if (line.chat) check_together(*line.chat);
     if (line.tokenize) check_together(*line.tokenize);
     if (line.compare && line.compare->prompt && line.compare->prompt_file)
         throw UsageError("--prompt and --file exclude each other");

@@ -61,10 +61,12 @@ struct GenerateOptions {
 
 struct ChatOptions {
     ModelOptions model;
+    std::optional<std::string> message;  // the first one
     std::optional<std::string> system, chat_template;
     int max_tokens = -1;  // per answer
     SamplingOptions sampling;
     bool stats = false, shade = false, learn = false;
+    bool single_turn = false;  // ends after the answer to `message`
 };
 
 struct InfoOptions {
@@ -148,6 +150,10 @@ struct ServeOptions {
 
 struct ForgetOptions {};
 
+struct CompletionOptions {
+    std::string shell;
+};
+
 struct PullCommandOptions {
     std::string name;
     bool quiet = false;
@@ -167,7 +173,7 @@ struct RenderOptions {
 
 // The command that was given; none of them if help or the version was asked for.
 struct CommandLine {
-    std::string text;  // help or the version, to be printed
+    std::string text;  // help, the version or a completion script, to be printed
     std::optional<GenerateOptions> generate;
     std::optional<ChatOptions> chat;
     std::optional<TokenizeOptions> tokenize;
@@ -175,6 +181,7 @@ struct CommandLine {
     std::optional<InfoOptions> info;
     std::optional<ListingOptions> devices, models;
     std::optional<ForgetOptions> forget;
+    std::optional<CompletionOptions> completion;
     std::optional<PullCommandOptions> pull;
     std::optional<PerplexityOptions> perplexity;
     std::optional<SynthOptions> synth;

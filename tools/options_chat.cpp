@@ -1,10 +1,13 @@
 // Flags of `aerie chat`.
+#include "help.h"
 #include "option_checks.h"
 
 namespace aerie {
 
 void add_chat(CLI::App& app, ChatOptions& options) {
     app.option_defaults()->group("Conversation");
+    app.add_option("message,-p,--prompt", options.message, "the first message")->type_name("TEXT");
+    app.add_flag("--single-turn", options.single_turn, "end after the answer to it");
     app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
     app.add_option("--system", options.system, "the system message")->type_name("TEXT");
     app.add_option("--template", options.chat_template,
@@ -22,10 +25,13 @@ void add_chat(CLI::App& app, ChatOptions& options) {
     add_model_options(app, options.model);
     app.footer(
         "Each line is a message; one that ends in \\ goes on in the next, and so does all between "
-        "\"\"\" and \"\"\".\n"
-        "/help lists the commands. On a terminal Ctrl-C stops an answer and Ctrl-D ends the talk; "
-        "through a\n"
-        "pipe answers alone go to stdout, and the exit code is 1 if a line could not be answered.");
+        "\"\"\" and \"\"\". /help lists the commands. On a terminal Ctrl-C stops an answer and "
+        "Ctrl-D ends the talk; through a pipe answers alone go to stdout, and the exit code is 1 "
+        "if "
+        "a line could not be answered.");
+    add_examples(app, {"aerie chat", "aerie chat \"Why is the sky blue?\" --shade",
+                       "aerie chat -hf bartowski/Llama-3.2-3B-Instruct-GGUF",
+                       "aerie chat -m ~/models/Qwen3-8B -md ~/models/Qwen3-0.6B --weights q8_0"});
 }
 
 }  // namespace aerie

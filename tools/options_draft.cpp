@@ -1,4 +1,5 @@
 // Flags about drafting.
+#include "help.h"
 #include "option_checks.h"
 
 namespace aerie {
@@ -143,12 +144,13 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
                "with --temp: drafts taken where the same seed gives them without drafting (keyed, "
                "default), or drawn and taken with probability p/q: another text of the same "
                "distribution, with --draft chain or eagle1");
+    app.option_defaults()->group(kExperiments);
     app.add_flag_callback(
         "--no-value", [&drafting] { drafting.use_value = false; },
-        "experiment: eagle2 ranks nodes by their own probability, not their path's");
+        "eagle2 ranks nodes by their own probability, not their path's");
     app.add_flag_callback(
         "--no-rerank", [&drafting] { drafting.rerank = false; },
-        "experiment: eagle2 verifies the best K of each level, not the best of all");
+        "eagle2 verifies the best K of each level, not the best of all");
 }
 
 }  // namespace aerie

@@ -1,4 +1,5 @@
 // Flags of the commands that measure: perplexity, synth, bench, compare.
+#include "help.h"
 #include "option_checks.h"
 
 #include "model/make/shapes.h"
@@ -139,6 +140,8 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     add_head_options(app, options.model);
     add_tree_option(app, options.model);
     add_shape_changes(app, options.changes);
+    add_examples(app, {"aerie bench -m ~/models/Qwen3-0.6B",
+                       "aerie bench --like tinyllama-1.1b --weights q8_0 --html out.html"});
 }
 
 void add_compare(CLI::App& app, CompareOptions& options) {
@@ -178,7 +181,8 @@ void add_compare(CLI::App& app, CompareOptions& options) {
         ->type_name("N,L,K");
     app.footer(
         "Exit code: 0 if every device is within the tolerances of tools/README.md, 1 if not (or if "
-        "something\nfailed), 2 if the command cannot be run as it stands.");
+        "something failed), 2 if the command cannot be run as it stands.");
+    add_examples(app, {"aerie compare --device cpu --device vulkan --html report.html"});
 }
 
 }  // namespace aerie

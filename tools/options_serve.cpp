@@ -1,4 +1,5 @@
 // Flags of `aerie serve`.
+#include "help.h"
 #include "option_checks.h"
 #include "serve/requests/names.h"
 
@@ -54,6 +55,9 @@ void add_serve(CLI::App& app, ServeOptions& options) {
                  "carry a key, for each key by itself; `aerie forget` deletes it all");
     app.add_flag("-q,--quiet", options.quiet, "nothing on stderr but errors");
     add_model_options(app, options.model);
+    add_examples(app,
+                 {"aerie serve", "aerie serve -hf bartowski/Llama-3.2-3B-Instruct-GGUF --port 8000",
+                  "AERIE_API_KEY=secret aerie serve --host 0.0.0.0"});
 }
 
 }  // namespace aerie

@@ -1,4 +1,5 @@
 // Flags of `aerie train`.
+#include "help.h"
 #include "option_checks.h"
 
 namespace aerie {
@@ -70,6 +71,10 @@ void add_train(CLI::App& app, TrainOptions& options) {
     app.add_flag("--profile", options.model.profile,
                  "at the end the time of each op, of the model's passes and of the training");
     app.add_flag("-q,--quiet", options.quiet, "no progress on stderr");
+    add_examples(app, {"aerie train -m Qwen3-0.6B -o Qwen3-0.6B-eagle3 --hours 8 "
+                       "--prompts q.jsonl",
+                       "aerie train -m Qwen3-0.6B -o Qwen3-0.6B-eagle3 --resume "
+                       "--hours 8"});
 }
 
 }  // namespace aerie

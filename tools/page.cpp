@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kStyle = R"css(
 :root{--paper:#fbfaf7;--ink:#1d2327;--soft:#6b7480;--line:#dfe3e6;--card:#fff;
---first:#2f6f8f;--second:#e0a03c;--third:#5b8c5a;--fourth:#8a5a9e;--rest:#a8b0b8;--accent:#b4472e}
+--first:#2f6f8f;--second:#e0a03c;--third:#3f7a3e;--fourth:#8a5a9e;--rest:#a8b0b8;--accent:#b4472e}
 @media(prefers-color-scheme:dark){:root{--paper:#14181c;--ink:#e8eaec;--soft:#95a0ab;--line:#2c343b;
 --card:#1b2127;--first:#5fa8cb;--second:#e3b25e;--third:#86b885;--fourth:#b98ccc;--rest:#626d78;
 --accent:#ea8066}}

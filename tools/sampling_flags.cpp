@@ -1,4 +1,4 @@
-// How the target chooses tokens: by flags, or by the model's own defaults.
+// How the target chooses tokens: each value by its flag, else by the model's own default.
 #include <random>
 #include <type_traits>
 
@@ -8,10 +8,7 @@
 namespace aerie {
 
 Sampling sampling_of(const SamplingOptions& options, const GenerationConfig& model) {
-    const bool flags = options.temperature || options.top_k || options.top_p || options.min_p ||
-                       options.repetition_penalty || options.frequency_penalty ||
-                       options.presence_penalty;
-    Sampling sampling = flags ? Sampling() : model_sampling(model);
+    Sampling sampling = model_sampling(model);
     const auto set = [](auto& value, const auto& flag) {
         if (flag) value = std::remove_reference_t<decltype(value)>(*flag);
     };

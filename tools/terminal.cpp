@@ -2,6 +2,8 @@
 #include "terminal.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,6 +33,14 @@ std::atomic<int> noted_signal = 0;
 
 bool pipe_was_ignored = false;
 
+// The terminal's settings before typing was hidden; a signal that ends the program restores them.
+termios shown_typing;
+std::atomic<bool> typing_is_hidden = false;
+
+void show_typing() {
+    if (typing_is_hidden.exchange(false)) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &shown_typing);
+}
+
 void on_signal(int signal) {
     if (signal == SIGINT && notes_interrupts) {
         interrupt = true;
@@ -39,6 +49,7 @@ void on_signal(int signal) {
     int none = 0;
     if (ends_cleanly && noted_signal.compare_exchange_strong(none, signal)) return;
     if (line_shown) (void)!::write(STDERR_FILENO, kClearLine, sizeof(kClearLine) - 1);
+    show_typing();
     ::_exit(128 + signal);
 }
 
@@ -114,6 +125,24 @@ void ProgressLine::show(const std::string& text) {
 void ProgressLine::clear() {
     if (shown_) std::fputs(kClearLine, stderr);
     shown_ = line_shown = false;
+}
+
+HiddenTyping::HiddenTyping() {
+    if (::tcgetattr(STDIN_FILENO, &shown_typing) != 0) return;
+    termios hidden = shown_typing;
+    hidden.c_lflag &= ~tcflag_t(ECHO | ICANON);
+    hidden.c_lflag |= NOFLSH;  // Ctrl-C would throw the typed text away
+    typing_is_hidden = true;
+    ::tcsetattr(STDIN_FILENO, TCSADRAIN, &hidden);
+}
+
+HiddenTyping::~HiddenTyping() {
+    show_typing();
+}
+
+int columns_of(std::FILE* stream) {
+    winsize size{};
+    return ::ioctl(::fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 std::string shown_on(std::FILE* stream, const std::string& text) {

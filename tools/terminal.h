@@ -51,6 +51,19 @@ class ProgressLine {
     bool shown_;
 };
 
+// While it lives, keys that are typed on the terminal of stdin are not shown: they wait for what
+// reads next. Ctrl-C stays a signal. Nothing happens where stdin is no terminal.
+class HiddenTyping {
+  public:
+    HiddenTyping();
+    ~HiddenTyping();
+    HiddenTyping(const HiddenTyping&) = delete;
+    HiddenTyping& operator=(const HiddenTyping&) = delete;
+};
+
+// Columns of the terminal that a stream is; 0: it is none, or does not say.
+int columns_of(std::FILE* stream);
+
 // The text as it is safe to show if `stream` is a terminal; otherwise unchanged.
 std::string shown_on(std::FILE* stream, const std::string& text);
 // Whether it is a terminal with colours, and the user wants to see them (NO_COLOR).

@@ -26,6 +26,7 @@ struct Count {
     int devices = 0;
     std::string problem;  // why a driver lists no GPU; empty if there is no driver, or no GPU
     std::string error;    // message of the runtime's call; empty if it succeeded
+    bool has_driver = true;
 };
 
 Count count_devices() {
@@ -37,8 +38,8 @@ Count count_devices() {
     count.devices = 0;
     count.error = cudaGetErrorString(result);
     // Without a driver the version is 0, but the error is that of a driver that is too old.
-    const bool has_driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
-    if (!has_driver || result == cudaErrorNoDevice) return count;
+    count.has_driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
+    if (!count.has_driver || result == cudaErrorNoDevice) return count;
     const bool is_old = result == cudaErrorInsufficientDriver && driver < CUDART_VERSION;
     count.problem = is_old ? driver_problem(driver, CUDART_VERSION)
                            : "its driver cannot be asked (" + count.error + ")";
@@ -282,6 +283,12 @@ std::vector<Capabilities> cuda_capabilities() {
     std::vector<Capabilities> devices;
     for (int i = 0; i < count.devices; ++i) devices.push_back(cuda::describe(i));
     return devices;
+}
+
+std::string cuda_absence() {
+    const cuda::Count count = cuda::count_devices();
+    if (count.devices > 0 || !count.problem.empty()) return "";
+    return count.has_driver ? "the NVIDIA driver finds no GPU" : "there is no NVIDIA driver";
 }
 
 std::unique_ptr<Backend> open_cuda(const std::string& device, bool profile,

@@ -15,6 +15,9 @@ namespace aerie {
 // with that as its problem.
 std::vector<Capabilities> cuda_capabilities();
 
+// Why cuda_capabilities() is empty; empty if it is not.
+std::string cuda_absence();
+
 // Opens a GPU by its name. Throws Error, also if there is no driver or no such GPU. `profile`:
 // every kernel is timed. `on_progress`, which may be empty, is called before work that takes long.
 // A call of the backend makes its GPU the calling thread's current one for CUDA, and leaves it so.

@@ -230,10 +230,19 @@ std::vector<Capabilities> vulkan_capabilities() {
     return all;
 }
 
+std::string vulkan_absence() {
+    std::string why;
+    const auto instance = vulkan::Instance::get(&why);
+    if (instance && instance->devices().empty())
+        why = "its loader finds no device: install your GPU's driver, such as mesa-vulkan-drivers";
+    return why;
+}
+
 std::unique_ptr<Backend> open_vulkan(const std::string& device,
                                      const vulkan::DeviceChoices& choices) {
-    const auto instance = vulkan::Instance::get();
-    if (!instance) throw Error(device + ": there is no Vulkan loader or driver on this machine");
+    std::string why;
+    const auto instance = vulkan::Instance::get(&why);
+    if (!instance) throw Error(device + ": " + why);
     const size_t index = vulkan::find_device(*instance, device);
     return std::make_unique<vulkan::VulkanBackend>(
         std::make_shared<vulkan::Device>(instance, index, choices), index);

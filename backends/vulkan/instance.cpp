@@ -212,20 +212,27 @@ std::string missing_of(const Traits& traits) {
     return "";
 }
 
-std::shared_ptr<Instance> Instance::get() {
+std::shared_ptr<Instance> Instance::get(std::string* why) {
     static std::mutex mutex;
     static std::weak_ptr<Instance> shared;
     const std::lock_guard lock(mutex);
     std::shared_ptr<Instance> instance = shared.lock();
     if (instance) return instance;
     instance.reset(new Instance);
-    if (!instance->open()) return nullptr;
+    if (const std::string problem = instance->open(); !problem.empty()) {
+        if (why) *why = problem;
+        return nullptr;
+    }
     shared = instance;
     return instance;
 }
 
-bool Instance::open() {
-    if (volkInitialize() != VK_SUCCESS || volkGetInstanceVersion() < kVersion) return false;
+std::string Instance::open() {
+    if (volkInitialize() != VK_SUCCESS)
+        return "there is no Vulkan loader: install libvulkan1 and your GPU's driver, such as "
+               "mesa-vulkan-drivers";
+    if (volkGetInstanceVersion() < kVersion)
+        return "the Vulkan loader is older than 1.2: install a newer libvulkan1";
     bool portability = false;
     for (const VkExtensionProperties& e :
          enumerate<VkExtensionProperties>([](uint32_t*count, VkExtensionProperties*to) {
@@ -249,14 +256,19 @@ bool Instance::open() {
         .ppEnabledLayerNames = nullptr,
         .enabledExtensionCount = portability ? 1u : 0u,
         .ppEnabledExtensionNames = &extension};
-    if (vkCreateInstance(&info, nullptr, &handle_) != VK_SUCCESS) return false;
+    if (const VkResult result = vkCreateInstance(&info, nullptr, &handle_); result != VK_SUCCESS) {
+        handle_ = VK_NULL_HANDLE;
+        return result == VK_ERROR_INCOMPATIBLE_DRIVER
+                   ? "there is no Vulkan driver: install your GPU's, such as mesa-vulkan-drivers"
+                   : "the Vulkan loader makes no instance (error " + std::to_string(result) + ")";
+    }
     volkLoadInstanceOnly(handle_);
     for (VkPhysicalDevice device :
          enumerate<VkPhysicalDevice>([this](uint32_t*count, VkPhysicalDevice*to) {
              vkEnumeratePhysicalDevices(handle_, count, to);
          }))
         devices_.push_back({device, read_traits(device)});
-    return true;
+    return "";
 }
 
 size_t find_device(const Instance& instance, const std::string& device) {

@@ -82,8 +82,9 @@ std::optional<uint32_t> choose_queue_family(std::span<const VkQueueFamilyPropert
 // last user.
 class Instance {
   public:
-    // Null if there is no loader or it creates no instance of Vulkan 1.2.
-    static std::shared_ptr<Instance> get();
+    // Null if there is no loader or it creates no instance of Vulkan 1.2; `why` then says which,
+    // and what to install.
+    static std::shared_ptr<Instance> get(std::string* why = nullptr);
     ~Instance();
     Instance(const Instance&) = delete;
     Instance& operator=(const Instance&) = delete;
@@ -98,7 +99,7 @@ class Instance {
 
   private:
     Instance() = default;
-    bool open();
+    std::string open();  // why it cannot be opened; empty: it is open
 
     VkInstance handle_ = VK_NULL_HANDLE;
     std::vector<Found> devices_;

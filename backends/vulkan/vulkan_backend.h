@@ -17,6 +17,9 @@ struct DeviceChoices;
 // none without a loader.
 std::vector<Capabilities> vulkan_capabilities();
 
+// Why vulkan_capabilities() is empty, and what to do; empty if it is not.
+std::string vulkan_absence();
+
 // `device` is "vulkan:1", or "vulkan:" and a part of a device's name or its UUID. Throws Error.
 std::unique_ptr<Backend> open_vulkan(const std::string& device,
                                      const vulkan::DeviceChoices& choices);

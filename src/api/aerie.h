@@ -129,7 +129,8 @@ typedef struct aerie_model_options {
     const char* models;        /* a folder that is searched for names before others; NULL: none */
     const char* cache;         /* folder for measurements of the device; NULL: the user's cache,
                                   "": nothing is kept */
-    int32_t context;      /* most tokens of a session; 0: 4096, or less if the model has less */
+    int32_t context;      /* most tokens of a session; 0: the model's own, or as many as half of
+                             the device's memory holds */
     int32_t sessions;     /* most sessions at a time, all with memory of their own; 0: 1 */
     int32_t threads;      /* threads of a CPU device; 0: one per core */
     int32_t chain_length; /* tokens that "chain" drafts; 0: 5 */

@@ -19,6 +19,7 @@ aerie_forecast forecast_of(const LoadOptions& options) {
     const auto device = open_device(
         options.device, {.threads = options.threads, .on_progress = options.on_progress});
     files.replace_unstorable(*device);
+    files.fit_context(options, *device);
     const MemoryPlan plan = files.plan(options, *device);
     aerie_forecast forecast = aerie_forecast_init();
     forecast.target_weights = plan.target_weights;

@@ -66,7 +66,8 @@ LoadOptions load_options(const aerie_model_options* options) {
     load.draft_weights = weight_type(asked.draft_weights, "draft_weights");
     load.kv = type_named(asked.kv, kKvTypes, "kv").value_or(load.kv);
     load.threads = number(asked.threads, kMaxThreads, 0, "threads");
-    load.context = number(asked.context, std::numeric_limits<int>::max(), 0, "context");
+    const int context = number(asked.context, std::numeric_limits<int>::max(), 0, "context");
+    load.context = context > 0 ? context : kFittingContext;
     load.sequences = number(asked.sessions, kMaxSessions, 1, "sessions");
     load.draft = draft_options(asked);
     load.device = asked.device ? asked.device : "";

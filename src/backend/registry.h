@@ -24,6 +24,13 @@ struct DeviceOptions {
 // that cannot be used has the reason in `problem`.
 std::vector<Capabilities> list_devices();
 
+// A backend without a device here.
+struct AbsentBackend {
+    std::string title;   // "CUDA"
+    std::string reason;  // "there is no NVIDIA driver"; if there is a cure, that too
+};
+std::vector<AbsentBackend> absent_backends();
+
 // Chooses from `devices`, listed as above, the one to open if none is named: a discrete GPU before
 // a virtual one before an integrated one, then the backend that is listed first, then the most
 // memory. A device with a problem is never chosen. If nothing is left: "cpu".

@@ -80,6 +80,7 @@ class Best final : public Drafter, CostAware {
         for (const Part& part : parts_) most = std::max(most, part.costs->cost_correction());
         return most;
     }
+    double pass_cost(int rows) const override { return parts_[0].costs->pass_cost(rows); }
     // Lookup keeps the account, and lends it to the head that drafts in its place.
     Account& account(DraftState& state) override {
         return parts_[0].costs->account(*state_of(state).parts[0]);

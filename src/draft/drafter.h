@@ -88,6 +88,8 @@ class CostAware {
     // The largest factor by which the cycles' own timings have corrected the costs:
     // CycleCosts::correction().
     virtual double cost_correction() const = 0;
+    // The cost of a target pass over `rows` rows, in passes over one row.
+    virtual double pass_cost(int rows) const = 0;
     // The account of a sequence. A drafter made of several copies it into the one that drafts next.
     virtual Account& account(DraftState& state) = 0;
     // The expected tokens and cost of the newest proposal for this sequence.

@@ -97,6 +97,11 @@ class Batch {
 
     const BatchLimits& limits() const { return limits_; }
     const PhaseSeconds& seconds() const { return seconds_; }
+    // The cost of a pass over `rows` rows, in passes over one row; 0 if the drafter knows no costs.
+    double pass_cost(int rows) const {
+        const CostAware* costs = drafter_.cost_aware();
+        return costs ? costs->pass_cost(rows) : 0;
+    }
     void reset_seconds() { seconds_ = {}; }
     Tensor logits() const { return t_.logits; }  // the last verify's (row 0: the prefill's)
     Tensor features() const { return t_.features; }

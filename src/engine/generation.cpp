@@ -2,6 +2,8 @@
 #include "engine/generation.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <numeric>
 
 namespace aerie {
 
@@ -15,6 +17,33 @@ const char* name(FinishReason reason) {
             return "cancelled";
     }
     return "?";
+}
+
+int Stats::drafted_tokens() const {
+    return std::accumulate(accepted_by_depth.begin(), accepted_by_depth.end(), 0);
+}
+
+bool is_hardly_drafted(const Stats& stats) {
+    return 20 * stats.drafted_tokens() < stats.cycle_tokens &&
+           2 * stats.plain_cycles > stats.cycles;
+}
+
+std::string why_hardly_drafted(const Stats& stats) {
+    constexpr int kEnoughCycles = 16;
+    if (stats.cost_of_4_rows <= 0 || stats.cycles < kEnoughCycles || !is_hardly_drafted(stats))
+        return {};
+    char line[160];
+    std::snprintf(
+        line, sizeof(line),
+        "hardly anything was drafted: a pass over 4 rows costs as much as %.1f tokens, and ",
+        stats.cost_of_4_rows);
+    const int drafts = stats.cycles - stats.plain_cycles;
+    if (drafts == 0) return std::string(line) + "no guess was likely enough to pay for that";
+    if (stats.accepted_by_depth.empty()) return std::string(line) + "no guess was right";
+    const int right = stats.accepted_by_depth[0];
+    char share[64];
+    std::snprintf(share, sizeof(share), "%.0f%% of the guesses were right", 100.0 * right / drafts);
+    return std::string(line) + share;
 }
 
 Generation::Generation(Batch& batch, Sequence& sequence, const Tokenizer& tokenizer,
@@ -49,7 +78,12 @@ bool Generation::step() {
     const double start = steady_seconds();
     if (!has_begun_) {
         has_begun_ = true;
-        cycle_.output = batch_.prefill(*cycle_.sequence, request_.cancelled);
+        Sequence& sequence = *cycle_.sequence;
+        cycle_.output = batch_.prefill(sequence, [&] {
+            if (request_.on_read)
+                request_.on_read(sequence.committed(), int(sequence.tokens().size()));
+            return request_.cancelled && request_.cancelled();
+        });
         const bool more = take(cycle_.output);
         result_.stats.prefill_seconds += steady_seconds() - start;
         return more;
@@ -132,6 +166,7 @@ void Generation::count_time(double since, const PhaseSeconds& before) {
     stats.draft_seconds += now.draft - before.draft;
     stats.verify_seconds += now.verify - before.verify;
     stats.sample_seconds += now.sample - before.sample;
+    if (request_.answer.drafts) stats.cost_of_4_rows = batch_.pass_cost(4);
     stats.host_seconds =
         stats.decode_seconds - stats.draft_seconds - stats.verify_seconds - stats.sample_seconds;
 }

@@ -25,6 +25,9 @@ struct Request {
     // Called with text as it becomes final, in whole UTF-8 characters. May be empty.
     std::function<void(const std::string&)> on_text;
     std::function<bool()> cancelled;  // asked at least once per cycle; may be empty
+    // Called before each pass over the prompt, with the tokens that are read and all of them. May
+    // be empty.
+    std::function<void(int done, int all)> on_read;
 };
 
 enum class FinishReason { stop, length, cancelled };
@@ -38,16 +41,28 @@ struct Stats {
     std::vector<int> accepted_by_depth;  // [d]: cycles that put out a drafted token of depth d + 1
     double prefill_seconds = 0, decode_seconds = 0;
     double draft_seconds = 0, verify_seconds = 0, sample_seconds = 0, host_seconds = 0;
+    // The cost of a pass over 4 rows at the end, in passes over one row; 0 without drafting, or if
+    // the drafter decides without costs.
+    double cost_of_4_rows = 0;
 
     // Acceptance length: tokens per cycle. The first token, which comes from the prefill, does not
     // count. 0 without cycles.
     double tau() const { return cycles ? double(cycle_tokens) / cycles : 0; }
     double mean_nodes() const { return cycles ? double(cycle_nodes) / cycles : 0; }
+    // Drafted tokens among those that the cycles put out.
+    int drafted_tokens() const;
     double plain_share() const { return cycles ? double(plain_cycles) / cycles : 0; }
     double tokens_per_second() const {
         return decode_seconds > 0 ? cycle_tokens / decode_seconds : 0;
     }
 };
+
+// Whether too little was drafted for a comparison with plain decoding to mean anything: most cycles
+// were plain, and less than one token in 20 was drafted.
+bool is_hardly_drafted(const Stats& stats);
+// Why a drafter that weighs costs hardly drafted, as one sentence without a full stop. Empty if it
+// did draft, if the text is too short to tell, or if the drafter does not weigh costs.
+std::string why_hardly_drafted(const Stats& stats);
 
 // Where a token comes from. In each case the target has chosen it.
 struct Origin {

@@ -45,6 +45,7 @@ Model::Model(ModelFiles files, const LoadOptions& options)
 Model::Model(ModelFiles files, const LoadOptions& options, std::unique_ptr<Backend> backend)
     : files_(std::move(files)), options_(options), backend_(std::move(backend)) {
     files_.replace_unstorable(*backend_);
+    files_.fit_context(options_, *backend_);
     files_.reserve(options_, *backend_);
     const LoadProgress progress(files_.target, options);
     target_ = make_target(*backend_, files_.config, files_.target.tensors, options.weights,

@@ -19,7 +19,7 @@ namespace aerie {
 namespace {
 
 int choose_context(int asked, const ModelConfig& config) {
-    if (asked == 0) return std::min(kDefaultContext, config.context);
+    if (asked == 0 || asked == kFittingContext) return std::min(kDefaultContext, config.context);
     if (asked < 2 || asked > config.context)
         throw UsageError("a context of " + std::to_string(asked) +
                          " does not fit this model; it takes 2 to " +
@@ -244,20 +244,30 @@ size_t MemoryPlan::total() const {
     return sum;
 }
 
-bool ModelFiles::fits_in_memory(const LoadOptions& options, const Backend& backend) const {
+void ModelFiles::fit_context(const LoadOptions& options, const Backend& backend) {
+    constexpr int kStep = 1024;  // a context is a round number
+    if (options.context != kFittingContext) return;
+    int fitting = largest_context(options, backend, 0.5);
+    if (fitting < config.context) fitting -= fitting % kStep;
+    context = std::max(context, fitting);
+}
+
+bool ModelFiles::fits_in_memory(const LoadOptions& options, const Backend& backend,
+                                double share) const {
     try {
         kv_of(*this, options).check_rows();
-        return plan(options, backend).total() <= backend.capabilities().memory_bytes;
+        const double most = share * double(backend.capabilities().memory_bytes);
+        return double(plan(options, backend).total()) <= most;
     } catch (const Error&) {
         return false;  // some limit of the device is exceeded, whatever its memory
     }
 }
 
-int ModelFiles::largest_context(const LoadOptions& options, const Backend& backend) {
+int ModelFiles::largest_context(const LoadOptions& options, const Backend& backend, double share) {
     const int asked = context;
     const auto fits = [&](int positions) {
         context = positions;
-        return this->fits_in_memory(options, backend);
+        return this->fits_in_memory(options, backend, share);
     };
     int low = 0, high = config.context;
     if (fits(high)) low = high;

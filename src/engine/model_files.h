@@ -16,6 +16,9 @@
 namespace aerie {
 
 constexpr int kDefaultContext = 4096;  // or the model's context, if that is smaller
+// The model's own context if it takes at most half of the device's memory together with the
+// weights; else the largest that does, and at least kDefaultContext.
+constexpr int kFittingContext = -1;
 
 struct LoadOptions {
     std::string device;                                  // "": the best device
@@ -27,7 +30,7 @@ struct LoadOptions {
     std::optional<DType> weights;        // unset: as stored
     std::optional<DType> draft_weights;  // type for the head; unset: see ModelFiles
     DType kv = DType::F16;
-    int context = 0;  // 0: kDefaultContext
+    int context = 0;  // 0: kDefaultContext; or kFittingContext
     int prefill_rows = kPrefillRows;
     int sequences = 1;  // most sequences; each has room for a whole context
     DraftOptions draft;
@@ -70,6 +73,9 @@ struct ModelFiles {
     // any function below that counts bytes or loads.
     void replace_unstorable(const Backend& backend);
 
+    // Settles kFittingContext for this device. Until then the context is kDefaultContext.
+    void fit_context(const LoadOptions& options, const Backend& backend);
+
     BatchLimits limits(const LoadOptions& options) const {
         return {context, options.kv, options.prefill_rows, 1, options.sequences};
     }
@@ -80,10 +86,11 @@ struct ModelFiles {
     WeightTypes target_types(const LoadOptions& options) const;
     WeightTypes draft_types(const LoadOptions& options) const;
     MemoryPlan plan(const LoadOptions& options, const Backend& backend) const;
-    // Whether the device has this much memory, and its limits are not exceeded.
-    bool fits_in_memory(const LoadOptions& options, const Backend& backend) const;
-    // The largest context, up to the model's, that fits into the device's memory; 0: none.
-    int largest_context(const LoadOptions& options, const Backend& backend);
+    // Whether the plan takes at most this share of the device's memory, and exceeds none of its
+    // limits.
+    bool fits_in_memory(const LoadOptions& options, const Backend& backend, double share = 1) const;
+    // The largest context, up to the model's, with which that is so; 0: none.
+    int largest_context(const LoadOptions& options, const Backend& backend, double share = 1);
     // The limits that target and head need. Throws Error naming the file if the device allows less.
     Limits limits(const LoadOptions& options, const Capabilities& device) const;
     // Reserves these limits before anything is loaded. Also throws Error if the host's memory

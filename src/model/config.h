@@ -68,10 +68,10 @@ Fields layer_fields(const Fields& all);
 // empty.
 ModelConfig parse_layer_config(const Fields& layer);
 
-// generation_config.json. Sampling defaults are taken only if it says do_sample: true.
+// generation_config.json, or the same of a GGUF file.
 struct GenerationConfig {
     std::vector<int> eos_ids;
-    bool do_sample = false;
+    std::optional<bool> do_sample;  // false: the likeliest token, whatever the values below
     std::optional<double> temperature, top_p, repetition_penalty;
     std::optional<int> top_k;
 };

@@ -133,6 +133,13 @@ void Answering::take_talk() {
     request.on_text = [this](const std::string& text) {
         deltas_->add(text, result().origins.back());
     };
+    // A comment of the stream, which clients may skip. A prompt of one pass needs none.
+    if (asked_.stream)
+        request.on_read = [this](int done, int all) {
+            if (all - done > kPrefillRows)
+                exchange_->say(": read " + std::to_string(done) + " of " + std::to_string(all) +
+                               " prompt tokens\n\n");
+        };
     if (is_learnt()) request.answer.head = context_.learning->head(asked_.key);
     if (!begun_.ids.empty()) request.begun = &begun_;
     lease_->begin(request);

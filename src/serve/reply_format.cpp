@@ -126,6 +126,7 @@ Json Usage::json() const {
 
 Json aerie_member(uint64_t seed, const GenerationResult& result, const std::string& drafter) {
     const Stats& stats = result.stats;
+    const std::string why = why_hardly_drafted(stats);
     return Json::Object{{"seed", int64_t(seed)},
                         {"draft", drafter},
                         {"tokens", int64_t(result.ids.size())},
@@ -136,7 +137,10 @@ Json aerie_member(uint64_t seed, const GenerationResult& result, const std::stri
                         {"decode_seconds", stats.decode_seconds},
                         {"reused", result.reused},
                         {"accepted_by_depth", Json::Array(stats.accepted_by_depth.begin(),
-                                                          stats.accepted_by_depth.end())}};
+                                                          stats.accepted_by_depth.end())},
+                        {"drafted_tokens", stats.drafted_tokens()},
+                        {"hardly_drafted", is_hardly_drafted(stats)},
+                        {"why_hardly_drafted", why.empty() ? Json() : Json(why)}};
 }
 
 std::string event_of(const Json& json) {

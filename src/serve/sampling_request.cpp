@@ -3,19 +3,19 @@
 
 #include "serve/requests/problem.h"
 #include "serve/service.h"
+#include "talk/model_sampling.h"
 
 namespace aerie {
 
 Sampling sampling_of(const CompletionRequest& asked, const GenerationConfig& model) {
-    const GenerationConfig defaults = model.do_sample ? model : GenerationConfig();
-    Sampling sampling;
-    sampling.filters.temperature =
-        asked.temperature.value_or(float(defaults.temperature.value_or(1)));
-    sampling.filters.top_k = asked.top_k.value_or(defaults.top_k.value_or(0));
-    sampling.filters.top_p = asked.top_p.value_or(float(defaults.top_p.value_or(1)));
-    sampling.filters.min_p = asked.min_p.value_or(0);
-    sampling.penalties.repetition =
-        asked.repetition_penalty.value_or(float(defaults.repetition_penalty.value_or(1)));
+    Sampling sampling = model_sampling(model);
+    Filters& filters = sampling.filters;
+    filters.temperature = asked.temperature.value_or(filters.temperature);
+    filters.top_k = asked.top_k.value_or(filters.top_k);
+    filters.top_p = asked.top_p.value_or(filters.top_p);
+    filters.min_p = asked.min_p.value_or(filters.min_p);
+    float& repetition = sampling.penalties.repetition;
+    repetition = asked.repetition_penalty.value_or(repetition);
     sampling.penalties.frequency = asked.frequency_penalty;
     sampling.penalties.presence = asked.presence_penalty;
     sampling.seed = asked.seed ? *asked.seed : std::random_device()();

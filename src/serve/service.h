@@ -90,8 +90,8 @@ class Service {
     WorkerPool workers_;           // and these use the schedule
 };
 
-// The way in which an answer's tokens are chosen. Each value is the client's, else the model's own
-// default if its configuration asks for sampling, else OpenAI's. Throws Problem.
+// The way in which an answer's tokens are chosen. Each value is the client's, else as
+// model_sampling() says. Throws Problem.
 Sampling sampling_of(const CompletionRequest& asked, const GenerationConfig& defaults);
 // Adds the biases to the logits of their tokens; empty if there are none. Throws Problem if a token
 // is not in the vocabulary.

@@ -60,6 +60,7 @@ class ScriptedLevels final : public CostAware {
     int widest_level() const override { return 1; }
     void set_costs(const MeasuredCosts& costs) override { costs_ = costs; }
     double cost_correction() const override { return 1; }
+    double pass_cost(int) const override { return 1; }
     Account& account(DraftState&) override { return account_; }
     TreePlan planned(const DraftState&) const override { return {}; }
 

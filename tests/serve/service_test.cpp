@@ -119,6 +119,22 @@ TEST(Service, WhoDoesNotReadKeepsNobodyWaiting) {
     EXPECT_TRUE(serving.wait_until([&] { return serving.metric("requests_running") == 0; }));
 }
 
+// A client that waits for a long prompt sees how far it is read.
+TEST(Service, StreamsTellHowFarThePromptIsRead) {
+    Serving serving(served_options(1));
+    const std::string long_text = repeated("The quick brown fox jumps over the lazy dog. ", 25);
+    const auto streamed = [&](const std::string& prompt) {
+        return serving.ask("/v1/completions",
+                           R"({"prompt":")" + prompt + R"(","max_tokens":2,"stream":true})");
+    };
+    const std::string stream = streamed(long_text);
+    const size_t first = stream.find(": read 0 of "), next = stream.find("\n\n: read 128 of ");
+    EXPECT_LT(first, next);
+    ASSERT_NE(next, stream.npos) << stream.substr(0, 400);
+    EXPECT_LT(next, stream.find("\"text\":\"", next));
+    EXPECT_EQ(streamed("The").find("\n: "), stream.npos) << "a short prompt is read at once";
+}
+
 // A whole reply goes out as its client takes it, and has the bytes that a quick client gets.
 TEST(Service, LargeRepliesWaitForTheirClients) {
     Serving serving(served_options(2), 1);

@@ -2,6 +2,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
+#include <filesystem>
+
+#include "answer_settings.h"
 #include "chat_line.h"
 #include "core/error.h"
 #include "dialogue.h"
@@ -9,6 +13,7 @@
 #include "io/input_file.h"
 #include "line_history.h"
 #include "shading.h"
+#include "word_wrap.h"
 
 namespace aerie {
 namespace {
@@ -93,9 +98,108 @@ TEST(ChatLine, RefusesWhatItDoesNotKnow) {
     EXPECT_NE(refusal("/retry now").find("takes nothing"), std::string::npos);
 }
 
+TEST(ChatLine, KnowsWhatOtherProgramsCallIt) {
+    for (const char* name : {"/new", "/clear"})
+        EXPECT_EQ(read_chat_line({.text = name}).kind, Kind::begin_anew) << name;
+    for (const char* name : {"/exit", "/bye", "/quit", "/q"})
+        EXPECT_EQ(read_chat_line({.text = name}).kind, Kind::exit) << name;
+    for (const char* line : {"/file a b.txt", "/read a b.txt"}) {
+        EXPECT_EQ(read_chat_line({.text = line}).kind, Kind::add_file) << line;
+        EXPECT_EQ(read_chat_line({.text = line}).text, "a b.txt") << line;
+    }
+    EXPECT_EQ(read_chat_line({.text = "/set temp 0.8"}).text, "temp 0.8");
+}
+
+TEST(ChatLine, FindsFilesInTheUsersHome) {
+    const std::string home = std::getenv("HOME") ? std::getenv("HOME") : "";
+    if (home.empty()) GTEST_SKIP() << "SKIPPED: HOME is not set";
+    EXPECT_EQ(read_chat_line({.text = "/save ~/talk"}).text, home + "/talk");
+    EXPECT_EQ(read_chat_line({.text = "/save ~"}).text, home);
+    EXPECT_EQ(read_chat_line({.text = "/save a~/talk"}).text, "a~/talk");
+    EXPECT_EQ(read_chat_line({.text = "/save ~other/talk"}).text, "~other/talk");
+}
+
+TEST(ChatLine, APastedProgramIsNoCommand) {
+    const std::string program = "/* sums */\nint sum(int a, int b);";
+    EXPECT_EQ(read_chat_line({.text = program}).kind, Kind::message);
+    EXPECT_EQ(read_chat_line({.text = program}).text, program);
+    EXPECT_NE(refusal("/* sums */"), "");
+}
+
+TEST(ChatLine, IsCompletedAsFarAsThereIsNoChoice) {
+    EXPECT_EQ(completed_chat_line("/he"), "lp");
+    EXPECT_EQ(completed_chat_line("/sa"), "ve ");
+    EXPECT_EQ(completed_chat_line("/s"), "") << "save, set, shade, stats, system";
+    EXPECT_EQ(completed_chat_line("/nothing"), "");
+    EXPECT_EQ(completed_chat_line("he"), "") << "a message";
+    const TestFolder folder;
+    folder.write("talk-a.txt", "a");
+    folder.write("talk-b.txt", "b");
+    std::filesystem::create_directory(folder.path() / "notes");
+    const std::string at = "/file " + folder.path().string() + "/";
+    EXPECT_EQ(completed_chat_line(at + "t"), "alk-");
+    EXPECT_EQ(completed_chat_line(at + "talk-b"), ".txt");
+    EXPECT_EQ(completed_chat_line(at + "n"), "otes/");
+    EXPECT_EQ(completed_chat_line("/file /no/such/folder/x"), "");
+    EXPECT_EQ(completed_chat_line("/draft o"), "") << "no file";
+}
+
+TEST(AnswerSettings, AreSetByName) {
+    AnswerSettings settings;
+    set_by_name(settings, "temp 0.8");
+    set_by_name(settings, "top-k=40");
+    set_by_name(settings, "top-p  0.9");
+    set_by_name(settings, "seed 18446744073709551615");
+    set_by_name(settings, "predict 64");
+    EXPECT_EQ(shown(settings),
+              "temp 0.8, top-k 40, top-p 0.9, min-p 0, repeat-penalty 1, seed "
+              "18446744073709551615, predict 64");
+    const std::string before = shown(settings);
+    for (const char* wrong : {"temp", "temp hot", "temp -1", "temp nan", "top-k 1.5", "top-p 2",
+                              "seed -1", "predict -2", "heat 1", "temp 0.8 0.9", ""})
+        EXPECT_THROW(set_by_name(settings, wrong), UsageError) << wrong;
+    EXPECT_EQ(shown(settings), before);
+}
+
+// The text in these pieces, broken to `width` columns.
+std::string broken(const std::vector<std::string>& pieces, int width) {
+    WordWrap wrap;
+    std::string text;
+    for (const std::string& piece : pieces)
+        for (const auto& shown : wrap.put(piece, false, width)) text += shown.text;
+    for (const auto& shown : wrap.end()) text += shown.text;
+    return text;
+}
+
+TEST(WordWrap, BreaksBetweenWords) {
+    EXPECT_EQ(broken({"the quick brown fox"}, 10), "the quick \nbrown fox");
+    EXPECT_EQ(broken({"the qu", "ick bro", "wn fo", "x"}, 10), "the quick \nbrown fox");
+    EXPECT_EQ(broken({"0123456789 a"}, 10), "0123456789\na") << "no space begins a line";
+    EXPECT_EQ(broken({"one\n\ntwo three"}, 8), "one\n\ntwo \nthree");
+    EXPECT_EQ(broken({"a gigantically long word"}, 8), "a gigantically \nlong \nword")
+        << "the terminal breaks what has no room in any line";
+    EXPECT_EQ(broken({"\xE4\xB8\xAD\xE6\x96\x87 \xE5\xAD\x97"}, 6),
+              "\xE4\xB8\xAD\xE6\x96\x87 \n\xE5\xAD\x97")
+        << "two columns each";
+    EXPECT_EQ(broken({"no term", "inal"}, 0), "no terminal");
+}
+
+TEST(WordWrap, KeepsWhatWasDraftedAndHoldsOneWordBack) {
+    WordWrap wrap;
+    EXPECT_TRUE(wrap.put("half", true, 20).empty());
+    const auto shown = wrap.put(" way", false, 20);
+    ASSERT_EQ(shown.size(), 2u);
+    EXPECT_EQ(shown[0].text, "half");
+    EXPECT_TRUE(shown[0].is_drafted);
+    EXPECT_EQ(shown[1].text, " ");
+    EXPECT_FALSE(shown[1].is_drafted);
+    ASSERT_EQ(wrap.end().size(), 1u);
+    EXPECT_EQ(wrap.put("now", false, 0).size(), 1u) << "nothing is held back without a terminal";
+}
+
 TEST(ChatLine, HelpNamesAllCommands) {
-    for (const char* name : {"/system", "/retry", "/undo", "/save", "/load", "/draft", "/shade",
-                             "/stats", "/help", "/exit"})
+    for (const char* name : {"/new", "/file", "/set", "/system", "/retry", "/undo", "/save",
+                             "/load", "/draft", "/shade", "/stats", "/help", "/exit"})
         EXPECT_NE(("\n" + chat_help()).find(std::string("\n") + name), std::string::npos) << name;
 }
 

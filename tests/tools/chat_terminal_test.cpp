@@ -127,9 +127,15 @@ TEST_F(ChatTerminal, StopsAnAnswerAndGoesOn) {
         const size_t before = terminal.shown().size();
         terminal.enter(message);
         terminal.wait_until("some of it", [&] { return terminal.shown().size() > before + 40; });
+        terminal.type("typed ahead");
         terminal.key("C-c");
-        terminal.wait_until("its end", [&] { return terminal.last_line() == ">"; });
+        terminal.wait_until("its end", [&] { return terminal.last_line() == "> typed ahead"; });
         EXPECT_TRUE(has(terminal.shown().substr(before), "(stopped)")) << terminal.shown();
+        const std::string shown = terminal.shown();
+        EXPECT_EQ(shown.find("typed ahead", before), shown.rfind("typed ahead")) << shown;
+        EXPECT_FALSE(has(shown, "tokens/s")) << "no figures of a stopped answer: " << shown;
+        terminal.key("C-c");  // takes the typed line away
+        terminal.wait_for_prompt();
         EXPECT_FALSE(has(terminal.shown(), "is full")) << terminal.shown();
     }
     terminal.enter("/undo");
@@ -166,6 +172,35 @@ TEST_F(ChatTerminal, GenerateShadesToo) {
         terminal.wait_for("accepted by depth");
         EXPECT_EQ(has(terminal.shown(true), "\x1b[36m"), wanted) << terminal.shown(true);
     }
+}
+
+// tmux's paste-buffer -p marks what it pastes, as terminals do.
+TEST_F(ChatTerminal, TakesAPasteAsOneMessage) {
+    const std::string answer = text_of(generated({"--chat", "-p", "one\n\ttwo\nthree", "-n", "4"}));
+    const Tmux terminal(folder_.path(), command({"-n", "4"}));
+    terminal.wait_for_prompt();
+    terminal.paste("one\n\ttwo\nthree\n");
+    terminal.wait_for("three");
+    EXPECT_FALSE(has(terminal.shown(), "as -n says")) << terminal.shown();
+    terminal.key("Enter");
+    terminal.wait_for("as -n says");
+    terminal.wait_for_prompt();
+    EXPECT_TRUE(has(terminal.shown(), answer.substr(0, answer.find('\n')))) << terminal.shown();
+    terminal.enter("/undo");
+    terminal.wait_for("(taken away: 'one");
+    terminal.wait_for_prompt();
+    terminal.enter("/undo");
+    terminal.wait_for("there is no message yet");
+}
+
+TEST_F(ChatTerminal, CompletesCommands) {
+    const Tmux terminal(folder_.path(), command({"-n", "4"}));
+    terminal.wait_for_prompt();
+    terminal.type("/he");
+    terminal.key("Tab");
+    terminal.wait_until("the command", [&] { return terminal.last_line() == "> /help"; });
+    terminal.key("Enter");
+    terminal.wait_for("/retry ");
 }
 
 TEST_F(ChatTerminal, FollowsItsWindow) {

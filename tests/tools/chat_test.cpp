@@ -135,6 +135,45 @@ TEST(Chat, TakesMessagesOfSeveralLines) {
     EXPECT_EQ(chat({"\"\"\"/exit\"\"\""}).out, generated_answer({"/exit"}) + "\n");
 }
 
+TEST(Chat, AnswersTheMessageOfTheCommandLineFirst) {
+    const Lines answers = generated_answers(kMessages);
+    const Outcome both = chat({kMessages[1]}, with(kShort, {kMessages[0]}));
+    EXPECT_EQ(both.exit_code, 0) << both.err;
+    EXPECT_EQ(both.out, lines({answers[0], answers[1]}));
+    EXPECT_EQ(chat({kMessages[1]}, with(kShort, {"-p", kMessages[0]})).out, both.out);
+    const Outcome one = chat({kMessages[1]}, with(kShort, {"-st", "-p", kMessages[0]}));
+    EXPECT_EQ(one.exit_code, 0) << one.err;
+    EXPECT_EQ(one.out, lines({answers[0]}));
+    const Outcome ran = run({"run", "aerie-tiny", kMessages[0], "-n", "24"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_EQ(ran.out, lines({answers[0]}));
+}
+
+TEST(Chat, BeginsAnewAndIsSet) {
+    const Lines answers = generated_answers(kMessages);
+    const Outcome anew = chat({kMessages[0], "/new", kMessages[0], "/bye", kMessages[1]});
+    EXPECT_EQ(anew.exit_code, 0) << anew.err;
+    EXPECT_EQ(anew.out, lines({answers[0], answers[0]}));
+    EXPECT_TRUE(has(anew.err, "(a new conversation)"));
+    const Lines sampling = {"--temp", "0.8", "--seed", "7"};
+    const Outcome set = chat({"/set temp 0.8", "/set seed 7", kMessages[0]});
+    EXPECT_EQ(set.exit_code, 0) << set.err;
+    EXPECT_EQ(set.out, lines({generated_answer({kMessages[0]}, with(kShort, sampling))}));
+    EXPECT_TRUE(has(set.err, "(temp 0.8, top-k ")) << set.err;
+    EXPECT_EQ(chat({"/set heat 9"}).exit_code, 1);
+}
+
+TEST(Chat, PutsAFileBeforeTheNextMessage) {
+    const TestFolder folder;
+    folder.write("poem.txt", "Roses are red.");
+    const Outcome outcome =
+        chat({"/file poem.txt", "Go on.", kMessages[1]}, kShort, {.folder = folder.path()});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out,
+              lines(generated_answers({"poem.txt:\nRoses are red.\n\nGo on.", kMessages[1]})));
+    EXPECT_EQ(chat({"/file absent.txt"}).exit_code, 1);
+}
+
 TEST(Chat, UndoesAndRetries) {
     const Lines answers = generated_answers(kMessages);
     const Outcome undone = chat({kMessages[0], "Nonsense", "/undo", kMessages[1]});

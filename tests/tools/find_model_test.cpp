@@ -246,7 +246,7 @@ TEST(FindModel, DraftModels) {
     EXPECT_NE(text.find("draft model weights, q8_0"), std::string::npos) << text;
 }
 
-TEST(GenerationConfig, CountsOnlyIfItAsksForSamplingAndNoFlagIsGiven) {
+TEST(GenerationConfig, EachValueCountsUnlessAFlagGivesIt) {
     const TestFolder folder;
     const std::string model = copy_without_weights("aerie-tiny", folder.path() / "model");
     fs::copy(fs::path(kModels) / "aerie-tiny/model.safetensors", model);
@@ -261,7 +261,8 @@ TEST(GenerationConfig, CountsOnlyIfItAsksForSamplingAndNoFlagIsGiven) {
     EXPECT_EQ(ids({}, true), ids({"--temp", "1.5", "--top-k", "7"}, false));
     EXPECT_NE(ids({}, true), bundled_ids());
     EXPECT_EQ(ids({"--temp", "0"}, true), bundled_ids());
-    EXPECT_EQ(ids({"--top-k", "3"}, true), bundled_ids());
+    EXPECT_EQ(ids({"--top-k", "3"}, true), ids({"--temp", "1.5", "--top-k", "3"}, false));
+    EXPECT_EQ(ids({"--top-k", "3"}, false), bundled_ids()) << "the model asks for greedy decoding";
 }
 
 TEST(Info, TellsShapeAndMemory) {

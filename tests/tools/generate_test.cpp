@@ -23,6 +23,25 @@ TEST(Generate, PrintsTheTextAndStatistics) {
     EXPECT_EQ(outcome.err.find('\r'), std::string::npos);
 }
 
+TEST(Generate, UnderstandsTheFlagsOfLlamaCpp) {
+    const std::string ids = field(generated(kShort), "ids");
+    for (const std::vector<std::string>& flags :
+         {std::vector<std::string>{"-ngl", "99"},
+          {"-ngl", "0"},
+          {"-ngl", "all", "-fa", "on", "-t", "2"},
+          {"-fa", "--jinja", "-v", "--no-mmap", "-b", "512", "-ub", "512"},
+          {"--flash-attn=auto", "--n-gpu-layers=99"},
+          {"-ctk", "f16", "-ctv", "f16"},
+          {"-st", "-no-cnv", "--cache-type-k", "F16"},
+          {"--draft", "EAGLE2", "--weights", "Q8_0"}})
+        EXPECT_EQ(field(generated(with(kShort, flags)), "ids"), ids) << flags[0] << " " << flags[1];
+    const auto chat = [](const std::string& flag) {
+        return field(generated({flag, "-p", "Hello", "-n", "8"}), "prompt_ids");
+    };
+    EXPECT_EQ(chat("-cnv"), chat("--chat"));
+    EXPECT_EQ(field(generated({"-p", "Hello", "-n", "0", "--chat", "-dev", "cpu"}), "ids"), "[]");
+}
+
 TEST(Generate, QuietPrintsTheTextAlone) {
     const Outcome outcome = run(with({"generate", "-q"}, kShort));
     EXPECT_EQ(outcome.err, "");

@@ -61,7 +61,7 @@ def main():
         return SKIPPED
     top = output(program, "--help")
     names = re.findall(r"^  ([a-z]+)  ", top.split("Subcommands:")[1], flags=re.M)
-    helps = {name: output(program, name, "--help") for name in names}
+    helps = {name: output(program, name, "--help-all") for name in names}
     commands = {name: entries(text) for name, text in helps.items()}
     pages = {"aerie.1": top, **{f"aerie-{name}.1": text for name, text in helps.items()}}
     faults = [f"{name}: no such page" for name in sorted(set(pages) ^ set(os.listdir(folder)))]

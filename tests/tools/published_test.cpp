@@ -148,7 +148,7 @@ Json expect_tokens(const std::vector<std::string>& flags, const Json& info,
     std::string prompt = "5";
     for (int id = 6; id < 5 + kPrompt; ++id) prompt += "," + std::to_string(id);
     const Outcome outcome = run(with({"generate", "--json", "-q", "-n", std::to_string(kTokens),
-                                      "--ignore-eos", "--prompt-ids", prompt},
+                                      "--ignore-eos", "--temp", "0", "--prompt-ids", prompt},
                                      flags));
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     if (outcome.exit_code != 0) return {};

@@ -228,7 +228,7 @@ TEST(Help, IsACommandToo) {
 TEST(Help, NamesEveryFlagAndExits0) {
     const std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> commands = {
         {{"--help"}, {"generate", "info", "devices", "--version", "AERIE_MODEL"}},
-        {{"generate", "--help"},
+        {{"generate", "--help-all"},
          {"-m,",
           "-p,",
           "-f,",

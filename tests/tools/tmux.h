@@ -56,6 +56,11 @@ class Tmux {
         type(line);
         key("Enter");
     }
+    // As a terminal does that marks what is pasted.
+    void paste(const std::string& text) const {
+        output_of(tmux_ + "set-buffer -- " + quoted(text));
+        output_of(tmux_ + "paste-buffer -p -r");
+    }
     void resize(int columns, int rows) const {
         output_of(tmux_ + "resize-window -x " + std::to_string(columns) + " -y " +
                   std::to_string(rows));

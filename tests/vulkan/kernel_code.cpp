@@ -551,8 +551,9 @@ void print_shape(const std::string& shape, int layers, const std::string& type) 
 }
 
 int run(std::span<const std::string> arguments) {
-    const auto instance = Instance::get();  // kept: another one would load Vulkan's functions anew
-    if (!instance) throw Error("there is no Vulkan loader or driver on this machine");
+    std::string why;
+    const auto instance = Instance::get(&why);  // kept: another would load Vulkan's functions anew
+    if (!instance) throw Error(why);
     real_create_device = vkCreateDevice;
     vkCreateDevice = create_device;
     open();

@@ -42,7 +42,7 @@ class Help:
 
 
 def help_of(program, *command):
-    done = subprocess.run([program, *command, "--help"], check=True, stdout=subprocess.PIPE)
+    done = subprocess.run([program, *command, "--help-all"], check=True, stdout=subprocess.PIPE)
     return Help(done.stdout.decode())
 
 
@@ -87,12 +87,24 @@ def items(entries):
 
 def options(groups):
     body = ""
+    groups = [group for group in groups if group[0] not in ("Subcommands", "Examples")]
     for title, entries in groups:
         if title in ("Options", "Positionals"):
             body += items(entries)
         else:
             body += ".Ss " + title.replace("-", "\\-") + "\n" + items(entries)
     return f".Sh OPTIONS\n{body}"
+
+
+def with_examples(sections, entries):
+    """The sections with the help's examples: before those of the section EXAMPLES, else where that section belongs."""
+    lines = [" ".join(entry).strip().replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
+             for entry in entries]
+    shown = ".Sh EXAMPLES\n" + "".join(f".Dl {line}\n" for line in lines) if lines else ""
+    if ".Sh EXAMPLES\n" in sections:
+        return sections.replace(".Sh EXAMPLES\n", shown + ".Pp\n" if shown else ".Sh EXAMPLES\n")
+    before, see_also, after = sections.partition(".Sh SEE ALSO\n")
+    return before + shown + see_also + after
 
 
 def commands(entries):
@@ -118,8 +130,8 @@ def page(name, shown, more, date, version):
     if not subcommands and shown.footer.strip():
         text += ".Pp\n" + prose(" ".join(shown.footer.split()))
     text += commands(subcommands) if subcommands else ""
-    text += options([group for group in shown.groups if group[0] != "Subcommands"])
-    text += section + rest
+    text += options(shown.groups)
+    text += with_examples(section + rest, shown.entries("Examples"))
     return text if subcommands else text + ".Sh SEE ALSO\n.Xr aerie 1\n"
 
 

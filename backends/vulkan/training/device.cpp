@@ -67,8 +67,9 @@ std::vector<float> VulkanTraining::read_all(const Tensor& dense) {
 
 std::unique_ptr<TrainingDevice> open_training(const std::string& device,
                                               const DeviceChoices& choices) {
-    const auto instance = Instance::get();
-    if (!instance) throw Error(device + ": there is no Vulkan loader or driver on this machine");
+    std::string why;
+    const auto instance = Instance::get(&why);
+    if (!instance) throw Error(device + ": " + why);
     const size_t index = find_device(*instance, device);
     return std::make_unique<VulkanTraining>(std::make_shared<Device>(instance, index, choices));
 }

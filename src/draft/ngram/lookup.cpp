@@ -79,6 +79,7 @@ class Lookup final : public Drafter, CostAware {
     int widest_level() const override { return 1; }
     void set_costs(const MeasuredCosts& costs) override { *costs_ = CycleCosts(costs); }
     double cost_correction() const override { return costs_->correction(); }
+    double pass_cost(int rows) const override { return costs_->verify(rows); }
     Account& account(DraftState& state) override { return state_of(state).policy.account(); }
     TreePlan planned(const DraftState& state) const override {
         return static_cast<const State&>(state).policy.planned();

@@ -91,6 +91,7 @@ class ChosenTrees final : public TreeDrafter, CostAware {
     int widest_level() const override { return most_.top_k; }
     void set_costs(const MeasuredCosts& costs) override { *costs_ = CycleCosts(costs); }
     double cost_correction() const override { return costs_->correction(); }
+    double pass_cost(int rows) const override { return costs_->verify(rows); }
     Account& account(DraftState& state) override { return policy_of(state).account(); }
     TreePlan planned(const DraftState& state) const override {
         return static_cast<const ChosenState&>(state).policy.planned();

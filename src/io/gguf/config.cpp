@@ -211,9 +211,8 @@ Json gguf_generation(const Gguf& gguf) {
     const GgufMetadata& metadata = gguf.metadata();
     const std::set<int64_t> ends = gguf_ends(metadata);
     Json generation = Json::Object{{"eos_token_id", Json::Array(ends.begin(), ends.end())}};
-    if (!metadata.find("general.sampling.temp")) return generation;
-    generation.set("do_sample", true);
-    generation.set("temperature", metadata.number("general.sampling.temp"));
+    if (metadata.find("general.sampling.temp"))
+        generation.set("temperature", metadata.number("general.sampling.temp"));
     if (metadata.find("general.sampling.top_p"))
         generation.set("top_p", metadata.number("general.sampling.top_p"));
     if (metadata.find("general.sampling.top_k"))

@@ -128,7 +128,9 @@ void GgufExport::describe(const ModelSource& source) {
     const auto add = [&](const char* key, const std::optional<double>& value) {
         if (value) metadata_.add(key, GgufValue::of(float(*value)));
     };
-    add("general.sampling.temp", generation.temperature);
+    // GGUF has no word for do_sample: temperature 0 says that the likeliest token is taken.
+    add("general.sampling.temp",
+        generation.do_sample == false ? std::optional<double>(0) : generation.temperature);
     add("general.sampling.top_p", generation.top_p);
     if (generation.top_k)
         metadata_.add("general.sampling.top_k", GgufValue::list(std::span(&*generation.top_k, 1)));

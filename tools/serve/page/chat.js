@@ -108,6 +108,9 @@ function finishFoot(turn) {
   foot.replaceChildren(newButton("Copy", (event) => copyText(turn.text, event.target)));
   if (turn.figures) foot.append(make("span", { className: "numbers", textContent: figuresText(turn.figures, false) }));
   for (const note of turn.notes ?? []) turn.view.note(note);
+  // Once is enough: it is about the machine and the kind of text, not about this answer.
+  const first = conversation.turns.find(({ figures }) => figures?.why_hardly_drafted);
+  if (turn === first) turn.view.note(sentence(turn.figures.why_hardly_drafted));
   refreshActions();
 }
 
@@ -122,6 +125,9 @@ function setRunning(controller) {
 
 const live = find("#figures");
 
+const readingText = (read, all) => `Reading ${grouped(read)} of ${plural(all, "token")} …`;
+const showReading = (read, all) => (live.textContent = readingText(read, all));
+
 // Handles the parts of an answer.
 function follow(turn, view) {
   turn.figures = null;
@@ -133,8 +139,8 @@ function follow(turn, view) {
       for (const piece of aerie?.pieces ?? []) view.add(piece.text, piece.from === "draft" ? piece.depth : 0);
       if (aerie?.join) conversation.name = aerie.join;
       if (aerie) {
-        const { tokens, tau, tokens_per_second, reused, seed } = aerie;
-        turn.figures = { tokens, tau, tokens_per_second, reused, seed };
+        const { tokens, tau, tokens_per_second, reused, seed, why_hardly_drafted } = aerie;
+        turn.figures = { tokens, tau, tokens_per_second, reused, seed, why_hardly_drafted };
         live.textContent = figuresText(turn.figures, true);
       }
       if (choice.finish_reason) turn.finish = choice.finish_reason;
@@ -182,11 +188,11 @@ async function complete(turn, view, signal) {
   if (hasTemplate()) {
     // With `join`, the tokens of this conversation's answers are kept and not prefilled again.
     const join = conversation.name || true;
-    await stream("/v1/chat/completions", { ...body, join, messages: messagesUntil(turn) }, signal, onPart);
+    await stream("/v1/chat/completions", { ...body, join, messages: messagesUntil(turn) }, signal, onPart, showReading);
   } else {
     const { max_model_len: context, count } = await tokensUntil(turn, signal);
     body.max_tokens ??= context - count;
-    await stream("/v1/completions", { ...body, prompt: textUntil(turn) }, signal, onPart);
+    await stream("/v1/completions", { ...body, prompt: textUntil(turn) }, signal, onPart, showReading);
   }
   turn.notes = endNotes(turn, Number(settings.max_tokens));
 }

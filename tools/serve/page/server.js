@@ -40,8 +40,9 @@ const breathe = () =>
 
 const kSlice = 8;  // milliseconds of work at a time
 
-// Calls onPart with each part of a streamed reply.
-async function stream(path, body, signal, onPart) {
+// Calls onPart with each part of a streamed reply, and onRead with the tokens of the prompt that are
+// read and all of them.
+async function stream(path, body, signal, onPart, onRead) {
   const reply = await request(path, { ...body, stream: true, stream_options: { include_usage: true } }, signal);
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "", since = performance.now();
@@ -52,6 +53,11 @@ async function stream(path, body, signal, onPart) {
     rest = events.pop();
     for (const event of events) {
       if (event === "data: [DONE]") return;
+      if (event.startsWith(":")) {
+        const [read, all] = event.match(/\d+/g) ?? [];
+        if (all) onRead?.(Number(read), Number(all));
+        continue;
+      }
       const part = JSON.parse(event.slice(6));
       if (part.error) throw new ServerError(500, part.error);
       onPart(part);
@@ -64,6 +70,7 @@ async function stream(path, body, signal, onPart) {
 
 const roughly = (value) => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
 const grouped = (value) => value.toLocaleString("en-US").replaceAll(",", "\u202f");
+const sentence = (words) => words[0].toUpperCase() + words.slice(1) + ".";
 const plural = (count, word) => grouped(count) + " " + word + (count === 1 ? "" : "s");
 const randomSeed = () => crypto.getRandomValues(new Uint32Array(1))[0];
 const message = (error) => error.message.charAt(0).toUpperCase() + error.message.slice(1);

@@ -1,0 +1,58 @@
+#include "answer_settings.h"
+
+#include <charconv>
+#include <cstdint>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/utf8.h"
+
+namespace aerie {
+
+namespace {
+
+// Calls visit(name, value) for each setting. Settings: AnswerSettings, const or not.
+template <typename Settings, typename Visit>
+void for_each_setting(Settings& settings, const Visit& visit) {
+    visit("temp", settings.sampling.filters.temperature);
+    visit("top-k", settings.sampling.filters.top_k);
+    visit("top-p", settings.sampling.filters.top_p);
+    visit("min-p", settings.sampling.filters.min_p);
+    visit("repeat-penalty", settings.sampling.penalties.repetition);
+    visit("seed", settings.sampling.seed);
+    visit("predict", settings.max_tokens);
+}
+
+}  // namespace
+
+void set_by_name(AnswerSettings& settings, const std::string& setting) {
+    const size_t space = setting.find_first_of(" =");
+    const std::string name = setting.substr(0, space);
+    const size_t begin = setting.find_first_not_of(" =", space);
+    const std::string text = begin == setting.npos ? "" : setting.substr(begin);
+    AnswerSettings changed = settings;
+    bool is_known = false;
+    for_each_setting(changed, [&](const char* known, auto& value) {
+        if (name != known) return;
+        is_known = true;
+        const char* end = text.data() + text.size();
+        const auto [rest, error] = std::from_chars(text.data(), end, value);
+        if (error != std::errc() || rest != end)
+            throw UsageError("/set " + name + " takes a number, not " + in_quotes(text));
+    });
+    if (!is_known)
+        throw UsageError("/set knows no " + in_quotes(name) + ", but " + shown(settings));
+    check_sampling(changed.sampling);
+    if (changed.max_tokens < -1) throw UsageError("/set predict takes -1 or a number of tokens");
+    settings = changed;
+}
+
+std::string shown(const AnswerSettings& settings) {
+    std::ostringstream text;
+    for_each_setting(settings, [&](const char* name, const auto& value) {
+        text << (text.tellp() > 0 ? ", " : "") << name << " " << value;
+    });
+    return text.str();
+}
+
+}  // namespace aerie

@@ -1,0 +1,69 @@
+#include "peer_flags.h"
+
+namespace aerie {
+
+namespace {
+
+using Does = PeerFlag::Does;
+using Value = PeerFlag::Value;
+
+constexpr const char* kOneDevice = "a model runs on one device: choose it with --device";
+constexpr const char* kNoGrammar = "aerie does not constrain its output yet";
+constexpr const char* kNoImages = "aerie reads text alone";
+constexpr const char* kNoAdapters = "aerie applies no adapters: merge them into the model first";
+constexpr const char* kTree =
+    "trees are sized by what they cost here and what is accepted; --tree N,L,K fixes the size";
+constexpr const char* kNoSampler =
+    "aerie has no such sampler: it has --top-k, --top-p, --min-p and penalties";
+
+constexpr PeerFlag kPeerFlags[] = {
+    {"-hf,-hfr,--hf-repo", Does::means, Value::one, "--model", "hf:"},
+    {"-hfd,-hfrd,--hf-repo-draft", Does::means, Value::one, "--head", "hf:"},
+    {"-md", Does::means, Value::one, "--head"},
+    {"-sys,--system-prompt", Does::means, Value::one, "--system"},
+    {"-np", Does::means, Value::one, "--parallel"},
+    {"-dev", Does::means, Value::one, "--device"},
+    {"-ctk,--cache-type-k,-ctv,--cache-type-v", Does::means, Value::one, "--kv"},
+    {"--n-predict", Does::means, Value::one, "--predict"},
+    {"-r,--reverse-prompt", Does::means, Value::one, "--stop"},
+    {"--chat-template-file", Does::means, Value::one, "--template"},
+    {"-st,--single-turn", Does::means_here, Value::none, "--single-turn"},
+    {"-cnv,--conversation", Does::means_here, Value::none, "--chat"},
+    {"-no-cnv,--no-conversation", Does::nothing, Value::none},
+    {"-ngl,--gpu-layers,--n-gpu-layers", Does::layers, Value::one},
+    {"-ngld,--gpu-layers-draft,--n-gpu-layers-draft", Does::nothing, Value::one},
+    {"-fa,--flash-attn", Does::nothing, Value::on_or_off},
+    {"--jinja,--mlock,--no-mmap,--no-warmup,--no-display-prompt,--simple-io,-v,--verbose",
+     Does::nothing, Value::none},
+    {"-b,--batch-size,-ub,--ubatch-size,-tb,--threads-batch", Does::nothing, Value::one},
+    {"-ts,--tensor-split,-mg,--main-gpu,-sm,--split-mode", Does::refused, Value::one, kOneDevice},
+    {"--grammar,--grammar-file,-j,--json-schema,-jf,--json-schema-file", Does::refused, Value::one,
+     kNoGrammar},
+    {"-mm,--mmproj,--image", Does::refused, Value::one, kNoImages},
+    {"--lora,--lora-scaled", Does::refused, Value::one, kNoAdapters},
+    {"--draft-max,--draft-min,--draft-p-min", Does::refused, Value::one, kTree},
+    {"--mirostat,--typical,--dry-multiplier,--xtc-probability", Does::refused, Value::one,
+     kNoSampler},
+    {"--repeat-last-n", Does::refused, Value::one, "penalties look at the whole text"},
+    {"-mu,--model-url", Does::refused, Value::one,
+     "download the file and name it with -m, or name its repository with -hf"},
+};
+
+bool is_among(std::string_view name, std::string_view names) {
+    while (!names.empty()) {
+        const size_t comma = names.find(',');
+        if (names.substr(0, comma) == name) return true;
+        names.remove_prefix(comma == names.npos ? names.size() : comma + 1);
+    }
+    return false;
+}
+
+}  // namespace
+
+const PeerFlag* peer_flag(std::string_view name) {
+    for (const PeerFlag& flag : kPeerFlags)
+        if (is_among(name, flag.names)) return &flag;
+    return nullptr;
+}
+
+}  // namespace aerie

@@ -1,0 +1,61 @@
+#include "word_wrap.h"
+
+#include <utf8proc.h>
+
+#include <utility>
+
+#include "core/utf8.h"
+
+namespace aerie {
+
+namespace {
+
+void append(std::vector<WordWrap::Piece>& pieces, std::string_view text, bool is_drafted) {
+    if (pieces.empty() || pieces.back().is_drafted != is_drafted)
+        pieces.push_back({.text = "", .is_drafted = is_drafted});
+    pieces.back().text += text;
+}
+
+}  // namespace
+
+std::vector<WordWrap::Piece> WordWrap::put(std::string_view text, bool is_drafted, int width) {
+    width_ = width;
+    while (!text.empty()) {
+        const std::string_view before = text;
+        const char32_t c = take_char(text);
+        const std::string_view bytes = before.substr(0, before.size() - text.size());
+        if (c == ' ' || c == '\n' || width == 0) {
+            show_word();
+            // At the end of a full line a space would begin the next one.
+            const bool breaks = c == '\n' || (width > 0 && column_ + 1 > width);
+            column_ = breaks ? 0 : column_ + 1;
+            append(shown_, breaks ? "\n" : bytes, is_drafted);
+        } else {
+            append(word_, bytes, is_drafted);
+            word_columns_ += c == '\t' ? 8 : utf8proc_charwidth(utf8proc_int32_t(c));
+            // A text without spaces is broken by the terminal.
+            if (word_columns_ > width) show_word();
+        }
+    }
+    return std::exchange(shown_, {});
+}
+
+std::vector<WordWrap::Piece> WordWrap::end() {
+    show_word();
+    column_ = 0;
+    return std::exchange(shown_, {});
+}
+
+void WordWrap::show_word() {
+    if (width_ > 0 && column_ > 0 && column_ + word_columns_ > width_ && word_columns_ <= width_) {
+        // The space before the word stays where it is: at the end of the line it is not seen.
+        append(shown_, "\n", false);
+        column_ = 0;
+    }
+    for (const Piece& piece : std::exchange(word_, {}))
+        append(shown_, piece.text, piece.is_drafted);
+    column_ = width_ > 0 ? (column_ + word_columns_ - 1) % width_ + 1 : 0;
+    word_columns_ = 0;
+}
+
+}  // namespace aerie

@@ -1,0 +1,32 @@
+// Breaks text between words as it comes, so that a terminal does not break within them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace aerie {
+
+class WordWrap {
+  public:
+    // Some text, and whether it was drafted.
+    struct Piece {
+        std::string text;
+        bool is_drafted = false;
+    };
+
+    // Returns what can be shown, which lacks the last word until its end is known. `width`: columns
+    // of a line; 0: nothing is broken or held back.
+    std::vector<Piece> put(std::string_view text, bool is_drafted, int width);
+    // Returns the last word; the next text begins a line.
+    std::vector<Piece> end();
+
+  private:
+    void show_word();
+
+    std::vector<Piece> word_, shown_;
+    int word_columns_ = 0, column_ = 0;
+    int width_ = 0;  // columns for the newest text
+};
+
+}  // namespace aerie
