@@ -5,20 +5,15 @@
 #include <array>
 #include <cassert>
 #include <cstring>
-#include <iterator>
 
 #include "core/pack_blocks.h"
+#include "core/take_apart.h"
 #include "cpu/memory.h"
 #include "cpu/strip_layout.h"
 
 namespace aerie::cpu {
 
 namespace {
-
-// The index of a value in kIq4Steps.
-int nibble_of(int8_t step) {
-    return int(std::find(std::begin(kIq4Steps), std::end(kIq4Steps), step) - std::begin(kIq4Steps));
-}
 
 // The codes of one lane of a group: a word per step of four elements, a byte per element.
 constexpr int kGroupSteps = kGroup / 4;
@@ -27,7 +22,7 @@ constexpr uint32_t kEachByte = 0x01010101;
 
 // A word with bits [shift, shift + bits) of the codes of `count` steps from `first` on: in each
 // byte, the bits of a step lie above those of the step before.
-uint32_t shared_bits(const Steps& steps, int first, int count, int shift, int bits) {
+constexpr uint32_t shared_bits(const Steps& steps, int first, int count, int shift, int bits) {
     uint32_t word = 0;
     for (int i = 0; i < count; ++i)
         word |= (steps[size_t(first + i)] >> shift & kEachByte * ((1u << bits) - 1)) << (i * bits);
@@ -42,7 +37,7 @@ void add_shared_bits(Steps& steps, int first, int count, int shift, int bits, ui
 // Calls body(word, first step, steps, shift, bits) for each word of a panel that has codes of a
 // lane.
 template <class Body>
-void for_code_words(Codes codes, const Body& body) {
+constexpr void for_code_words(Codes codes, const Body& body) {
     const bool is_two_bits = codes == Codes::two_bits;
     const int low_bits = codes == Codes::bytes ? 8 : is_two_bits ? 2 : 4, each = 8 / low_bits;
     int word = 0;
@@ -52,13 +47,13 @@ void for_code_words(Codes codes, const Body& body) {
         for (int step = 0; step < kGroupSteps; step += 4) body(word++, step, 4, 4, 2);
 }
 
-void put_codes(uint8_t* codes, const StripLayout& layout, int lane, const int8_t* q) {
-    Steps steps = {};
-    for (int k = 0; k < kGroup; ++k) {
-        const int code = layout.codes == Codes::steps_of_4 ? nibble_of(q[k]) : q[k] + layout.offset;
-        steps[size_t(k / 4)] |= uint32_t(uint8_t(code)) << (k % 4 * 8);
-    }
-    for_code_words(layout.codes, [&](int word, int first, int count, int shift, int bits) {
+template <StripLayout kLayout>
+void put_codes(uint8_t* codes, int lane, const int8_t* q) {
+    uint8_t bytes[kGroup];
+    for (int k = 0; k < kGroup; ++k) bytes[k] = uint8_t(q[k] + kLayout.offset);
+    Steps steps;
+    std::memcpy(steps.data(), bytes, kGroup);
+    for_code_words(kLayout.codes, [&](int word, int first, int count, int shift, int bits) {
         const uint32_t value = shared_bits(steps, first, count, shift, bits);
         std::memcpy(codes + (word * kStripRows + lane) * 4, &value, 4);
     });
@@ -137,16 +132,41 @@ WholeScales get_scales(const uint8_t* whole, const StripLayout& layout, int lane
     return to;
 }
 
-void put_unit(uint8_t* unit, const StripLayout& layout, int lane, const BlockParts& parts) {
+template <StripLayout kLayout>
+void put_unit(uint8_t* unit, int lane, const BlockParts& parts) {
+    constexpr const StripLayout& layout = kLayout;
     std::memcpy(unit + layout.scale_at() + size_t(lane) * 2, &parts.scale, 2);
     if (layout.has_least())
         std::memcpy(unit + layout.least_at() + size_t(lane) * 2, &parts.least, 2);
     for (int g = 0; g < layout.groups(); ++g) {
         const int8_t *scales = parts.scales + 2 * g, *leasts = parts.leasts + 2 * g;
-        put_codes(unit + size_t(g) * layout.code_bytes(), layout, lane, parts.q + g * kGroup);
+        put_codes<kLayout>(unit + size_t(g) * layout.code_bytes(), lane, parts.q + g * kGroup);
         put_scales(unit + layout.whole_at(g), layout, lane,
                    {{scales[0], scales[1]}, {leasts[0], leasts[1]}});
     }
+}
+
+// Packs a row of `cols` elements into a lane of a strip.
+template <class Block>
+void put_row(uint8_t* unit, int lane, const std::byte* row, size_t cols) {
+    constexpr StripLayout kLayout = layout_of(Block::kType);
+    for (size_t k = 0; k < cols; k += size_t(unit_elements(Block::kType))) {
+        Block block;
+        std::memcpy(&block, row, sizeof(block));
+        BlockParts parts;
+        take_codes(parts, block);
+        put_unit<kLayout>(unit, lane, parts);
+        unit += kLayout.unit_bytes();
+        row += sizeof(block);
+    }
+}
+
+// The same for floats. The row may have any alignment.
+template <class Element>
+void put_elements(std::byte* strip, int lane, const std::byte* row, size_t cols) {
+    Element* to = reinterpret_cast<Element*>(strip) + lane;
+    for (size_t k = 0; k < cols; ++k)
+        std::memcpy(to + k * kStripRows, row + k * sizeof(Element), sizeof(Element));
 }
 
 BlockParts get_unit(const uint8_t* unit, const StripLayout& layout, int lane) {
@@ -187,16 +207,7 @@ void RowPacker::read_floats(const std::byte* row, DType from) {
         kernels_.convert(values_.data(), Float::F32, row, float_type(from), values_.size());
 }
 
-template <class Element>
-void RowPacker::pack_elements(std::byte* strip, int lane) {
-    kernels_.convert(packed_.data(), float_type(as_), values_.data(), Float::F32, values_.size());
-    const Element* row = reinterpret_cast<const Element*>(packed_.data());
-    Element* to = reinterpret_cast<Element*>(strip) + lane;
-    for (size_t k = 0; k < values_.size(); ++k) to[k * kStripRows] = row[k];
-}
-
 void RowPacker::pack_blocks(std::byte* strip, int lane, const std::byte* row, DType from) {
-    const StripLayout layout = layout_of(as_);
     if (from != as_) {
         read_floats(row, from);
         if (as_ == DType::Q8_0 || as_ == DType::Q4_0)
@@ -205,19 +216,21 @@ void RowPacker::pack_blocks(std::byte* strip, int lane, const std::byte* row, DT
             aerie::pack(packed_.data(), values_.data(), as_, values_.size());
         row = packed_.data();
     }
-    uint8_t* unit = reinterpret_cast<uint8_t*>(strip);
-    for (size_t i = 0; i < values_.size(); i += size_t(unit_elements(as_))) {
-        put_unit(unit, layout, lane, take_apart(as_, row));
-        unit += layout.unit_bytes();
-        row += unit_bytes(as_);
-    }
+    with_block(as_, [&](auto block) {
+        put_row<decltype(block)>(reinterpret_cast<uint8_t*>(strip), lane, row, values_.size());
+    });
 }
 
 void RowPacker::pack(std::byte* strip, int lane, const std::byte* row, DType from) {
     if (is_quantised(as_)) return pack_blocks(strip, lane, row, from);
-    read_floats(row, from);
-    size_bytes(as_) == 4 ? pack_elements<uint32_t>(strip, lane)
-                         : pack_elements<uint16_t>(strip, lane);
+    if (from != as_) {
+        read_floats(row, from);
+        kernels_.convert(packed_.data(), float_type(as_), values_.data(), Float::F32,
+                         values_.size());
+        row = packed_.data();
+    }
+    size_bytes(as_) == 4 ? put_elements<uint32_t>(strip, lane, row, values_.size())
+                         : put_elements<uint16_t>(strip, lane, row, values_.size());
 }
 
 void unpack_row(float* row, const std::byte* strip, DType type, int lane, int cols) {

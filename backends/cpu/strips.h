@@ -23,8 +23,6 @@ class RowPacker {
 
   private:
     void read_floats(const std::byte* row, DType from);
-    template <class Element>
-    void pack_elements(std::byte* strip, int lane);
     void pack_blocks(std::byte* strip, int lane, const std::byte* row, DType from);
 
     DType as_;

@@ -99,9 +99,14 @@ constexpr void take_apart(BlockParts& parts, const BlockQ5_1& block) {
     fifth_bits(parts, block.high);
 }
 
-constexpr void take_apart(BlockParts& parts, const BlockIQ4_NL& block) {
+// The same, but q holds the stored indices into kIq4Steps in the types that have them.
+constexpr void take_codes(BlockParts& parts, const BlockIQ4_NL& block) {
     one_scale(parts, block.scale);
     nibbles(parts, block.q);
+}
+
+constexpr void take_apart(BlockParts& parts, const BlockIQ4_NL& block) {
+    take_codes(parts, block);
     look_up(parts, kGroup);
 }
 
@@ -148,7 +153,7 @@ constexpr void take_apart(BlockParts& parts, const BlockQ6_K& block) {
     subtract(parts, 32, kSuperBlock);
 }
 
-constexpr void take_apart(BlockParts& parts, const BlockIQ4_XS& block) {
+constexpr void take_codes(BlockParts& parts, const BlockIQ4_XS& block) {
     parts.scale = block.scale;
     for (int j = 0; j < kSuperBlock / kGroup; ++j) {
         const int low = block.scales_low[j / 2] >> (j % 2 * 4) & 15;
@@ -156,7 +161,16 @@ constexpr void take_apart(BlockParts& parts, const BlockIQ4_XS& block) {
         parts.scales[2 * j] = parts.scales[2 * j + 1] = int8_t((low | high << 4) - 32);
     }
     add_bits(parts, block.low, 4, kGroup / 2, 0, kSuperBlock);
+}
+
+constexpr void take_apart(BlockParts& parts, const BlockIQ4_XS& block) {
+    take_codes(parts, block);
     look_up(parts, kSuperBlock);
+}
+
+template <class Block>
+constexpr void take_codes(BlockParts& parts, const Block& block) {
+    take_apart(parts, block);
 }
 
 }  // namespace aerie
