@@ -1,8 +1,12 @@
 #include "answer_settings.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <random>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "core/error.h"
 #include "core/utf8.h"
@@ -11,7 +15,8 @@ namespace aerie {
 
 namespace {
 
-// Calls visit(name, value) for each setting. Settings: AnswerSettings, const or not.
+// Calls visit(name, value) for each setting that /set changes. Settings: AnswerSettings, const or
+// not.
 template <typename Settings, typename Visit>
 void for_each_setting(Settings& settings, const Visit& visit) {
     visit("temp", settings.sampling.filters.temperature);
@@ -23,11 +28,26 @@ void for_each_setting(Settings& settings, const Visit& visit) {
     visit("predict", settings.max_tokens);
 }
 
+// A setting's name as /set knows it: Ollama's and llama.cpp's other spellings are understood.
+std::string own_name(std::string name) {
+    constexpr std::pair<const char*, const char*> kOthers[] = {
+        {"temperature", "temp"},
+        {"repetition-penalty", "repeat-penalty"},
+        {"num-predict", "predict"},
+        {"n-predict", "predict"}};
+    std::replace(name.begin(), name.end(), '_', '-');
+    for (const auto& [other, own] : kOthers)
+        if (name == other) return own;
+    return name;
+}
+
 }  // namespace
 
-void set_by_name(AnswerSettings& settings, const std::string& setting) {
+void set_by_name(AnswerSettings& settings, const std::string& whole) {
+    constexpr std::string_view kOllamas = "parameter ";
+    const std::string setting = whole.starts_with(kOllamas) ? whole.substr(kOllamas.size()) : whole;
     const size_t space = setting.find_first_of(" =");
-    const std::string name = setting.substr(0, space);
+    const std::string name = own_name(setting.substr(0, space));
     const size_t begin = setting.find_first_not_of(" =", space);
     const std::string text = begin == setting.npos ? "" : setting.substr(begin);
     AnswerSettings changed = settings;
@@ -35,6 +55,10 @@ void set_by_name(AnswerSettings& settings, const std::string& setting) {
     for_each_setting(changed, [&](const char* known, auto& value) {
         if (name != known) return;
         is_known = true;
+        if (name == "seed" && text == "-1") {
+            value = std::random_device()();
+            return;
+        }
         const char* end = text.data() + text.size();
         const auto [rest, error] = std::from_chars(text.data(), end, value);
         if (error != std::errc() || rest != end)

@@ -1,4 +1,4 @@
-// How `aerie chat` answers; /set changes it.
+// How `aerie chat` answers. /set changes sampling and length; other commands change the rest.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ struct AnswerSettings {
     bool on_terminal = false;  // the user watches the answer grow
 };
 
-// Changes one setting; `setting` is its name and its value, such as "temp 0.8". Throws UsageError,
-// and changes nothing then.
+// Changes one setting; `setting` is its name and its value, such as "temp 0.8". A seed of -1 is a
+// random one. Throws UsageError, and changes nothing then.
 void set_by_name(AnswerSettings& settings, const std::string& setting);
 
 // The names that set_by_name knows, with their values.

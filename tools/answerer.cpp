@@ -138,7 +138,8 @@ void Answerer::note_end(const Request& request, bool on_terminal) const {
         print_note("(ended: the context of " + std::to_string(model_->context()) +
                    " tokens is full)");
     else if (on_terminal)
-        print_note("(ended: " + whole(request.max_tokens, "token") + ", as -n says)");
+        print_note("(ended: " + whole(request.max_tokens, "token") +
+                   ", the most that are asked for)");
 }
 
 void Answerer::show_stats(const Request& request) const {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/ascii.h"
 #include "core/error.h"
 #include "core/utf8.h"
 #include "peer_flags.h"
@@ -89,6 +90,7 @@ class Reader {
         }
         if (peer_ && peer_->value == PeerFlag::Value::one) fail(peer_name_ + " needs a value");
         if (waiting_) fail(waiting_name_ + " needs a value");
+        if (is_for_cpu_) put_on_cpu();
         if (runs_ && !has_model_ && !wants_help_) fail("run needs a model: aerie run MODEL");
         return std::move(result_);
     }
@@ -101,23 +103,26 @@ class Reader {
 
     void take_value(const std::string& argument) {
         if (!waiting_) return take_word(argument);
+        if (waiting_->check_lname("device")) device_ = argument;
         result_.push_back(argument);
         waiting_ = nullptr;
     }
 
     // Takes a flag of llama.cpp which is none of the command's own. False: it is no such flag.
     bool take_peer(const std::string& argument) {
-        const size_t equals = argument.starts_with("--") ? argument.find('=') : argument.npos;
+        const size_t equals = argument.find('=');
         const std::string name = argument.substr(0, equals);
         const PeerFlag* flag = peer_flag(name);
         if (!flag || command_ == &app_ || command_->get_option_no_throw(name)) return false;
         if (flag->does == PeerFlag::Does::refused) fail(name + ": " + flag->text);
+        if (flag->value == PeerFlag::Value::none && equals != argument.npos)
+            fail(name + " takes no value");
         peer_ = flag;
         peer_name_ = name;
         if (flag->value == PeerFlag::Value::none)
             translate(""), peer_ = nullptr;
-        else if (equals != argument.npos)
-            take_peer_value(argument.substr(equals + 1));
+        else if (equals != argument.npos && !take_peer_value(argument.substr(equals + 1)))
+            fail(name + " takes on, off or auto, not " + in_quotes(argument.substr(equals + 1)));
         return true;
     }
 
@@ -127,6 +132,10 @@ class Reader {
         if (flag.value == PeerFlag::Value::on_or_off)
             return value == "on" || value == "off" || value == "auto" || value == "0" ||
                    value == "1";
+        const bool is_number = value.find_first_not_of("-0123456789") == value.npos;
+        if (value.size() > 1 && value[0] == '-' && !is_number) fail(peer_name_ + " needs a value");
+        if (flag.value == PeerFlag::Value::number && (value.empty() || !is_number))
+            fail(peer_name_ + " takes a number, not " + in_quotes(value));
         peer_ = &flag;
         translate(value);
         peer_ = nullptr;
@@ -142,12 +151,18 @@ class Reader {
             if (value.empty() || value.find_first_not_of("-0123456789") != value.npos)
                 if (value != "all" && value != "auto")
                     fail(peer_name_ + " takes a number of layers, not " + in_quotes(value));
-            if (value != "0") return;
-            ours = "--device";
-            our_value = "cpu";
+            is_for_cpu_ = value == "0";
+            return;
+        }
+        if (peer_->does == Does::one_device) {
+            if (value != "0" && value != "none") fail(peer_name_ + ": " + peer_->text);
+            return;
         }
         const CLI::Option* option = command_->get_option_no_throw(ours);
         if (!option && peer_->does == Does::means_here) return;
+        if (ours == "--kv" && lower_ascii(value) != "f16" && lower_ascii(value) != "f32")
+            fail(peer_name_ + " " + value +
+                 ": the KV cache is f16 or f32 here; leave the flag out");
         if (!option)
             fail(peer_name_ + " is " + ours + " here, which aerie " + command_->get_name() +
                  " does not have");
@@ -158,8 +173,19 @@ class Reader {
             fail("keys and values have one type here: " + peer_name_ + " says another");
         begin(*option, ours, false);
         result_.push_back(ours);
+        if (ours == "--device") device_ = our_value;
         if (takes_value(*option)) result_.push_back(our_value);
         has_model_ = has_model_ || ours == "--model";
+    }
+
+    // `-ngl 0` is --device cpu, which may be given beside it.
+    void put_on_cpu() {
+        const CLI::Option* device = command_->get_option_no_throw("--device");
+        if (!device) return;
+        if (device_.empty())
+            result_.insert(result_.begin() + 1, {"--device", "cpu"});
+        else if (!device_.starts_with("cpu"))
+            fail("-ngl 0 means --device cpu, and --device says " + in_quotes(device_));
     }
 
     void take_option(const std::string& argument) {
@@ -185,6 +211,7 @@ class Reader {
         const CLI::Option* option = command_->get_option_no_throw(name);
         if (!option) unknown(name);
         const bool is_empty = equals == argument.size() - 1;
+        if (name == "--device" && equals != argument.npos) device_ = argument.substr(equals + 1);
         result_.push_back(is_empty ? name : argument);
         begin(*option, name, equals == argument.npos);
         if (is_empty && takes_value(*option)) result_.emplace_back();
@@ -214,10 +241,14 @@ class Reader {
         if (runs_ && !has_model_) {
             has_model_ = true;
             result_.push_back("--model");
+        } else if (runs_ && message_at_ > 0) {
+            result_[message_at_] += " " + word;  // as Ollama joins the words
+            return;
         } else if (!fits()) {
             fail("unexpected argument " + in_quotes(word) + hint());
         } else if (runs_) {
             result_.push_back("--single-turn");
+            message_at_ = result_.size();
         }
         result_.push_back(word);
     }
@@ -229,7 +260,11 @@ class Reader {
         command_ = command_named(app_, name);
         if (!command_) {
             command_ = &app_;
-            fail("unknown command " + in_quotes(word) + suggestion(word, command_names(app_)));
+            std::vector<std::string> names = command_names(app_);
+            names.insert(names.end(), {"run", "list", "help", "version"});
+            const std::string like = suggestion(word, names);
+            fail("unknown command " + in_quotes(word) +
+                 (like.empty() ? "; `aerie run MODEL` talks to a model" : like));
         }
         result_.push_back(name);
     }
@@ -266,6 +301,9 @@ class Reader {
     std::string peer_name_;
     std::map<std::string, std::string> said_;  // our flags that llama.cpp's stood for
     bool only_values_ = false, runs_ = false, has_model_ = false, wants_help_ = false;
+    bool is_for_cpu_ = false;  // by -ngl 0
+    std::string device_;       // value of --device
+    size_t message_at_ = 0;    // place of the message of `aerie run` in the result; 0: none
 };
 
 }  // namespace
@@ -274,6 +312,7 @@ std::vector<std::string> understood(const CLI::App& app, std::vector<std::string
     if (!arguments.empty() && arguments[0] == "help") {
         arguments.erase(arguments.begin());
         arguments.insert(arguments.begin() + (arguments.empty() ? 0 : 1), "--help");
+        if (arguments[0] == "version" || arguments[0] == "help") arguments = {"--help"};
     } else if (arguments.size() == 1 && (arguments[0] == "version" || arguments[0] == "-v")) {
         arguments[0] = "--version";
     }

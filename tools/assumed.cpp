@@ -51,6 +51,20 @@ constexpr Flag kDraftFlags[] = {
 
 }  // namespace
 
+void tell_unused(const SamplingOptions& options, const Sampling& sampling) {
+    if (sampling.filters.temperature > 0) return;
+    std::string flags;
+    const auto name_if = [&](bool is_given, const char* flag) {
+        if (is_given) flags += (flags.empty() ? "" : " ") + std::string(flag);
+    };
+    name_if(options.top_k.has_value(), "--top-k");
+    name_if(options.top_p.has_value(), "--top-p");
+    name_if(options.min_p.has_value(), "--min-p");
+    name_if(options.seed.has_value(), "--seed");
+    if (!flags.empty())
+        print_note("(at temperature 0 the likeliest token is taken: no effect of " + flags + ")");
+}
+
 void tell_unused(const ModelOptions& options, const std::string& method) {
     if (options.draft == kFormerBest)
         print_note(std::string("(--draft ") + kFormerBest + " is called --draft " + method +

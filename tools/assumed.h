@@ -16,5 +16,6 @@ void tell_assumed(const ModelFiles& files);
 // Notes on stderr the drafting flags that change nothing with this drafter, a former name of it,
 // and more threads than cores.
 void tell_unused(const ModelOptions& options, const std::string& method);
+void tell_unused(const SamplingOptions& options, const Sampling& sampling);
 
 }  // namespace aerie

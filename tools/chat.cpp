@@ -14,6 +14,7 @@
 #include "learning.h"
 #include "line_history.h"
 #include "line_reader.h"
+#include "talk/locate.h"
 #include "terminal.h"
 
 namespace aerie {
@@ -248,10 +249,10 @@ bool read_text(LineReader& reader, ChatInput::Text& text) {
 }
 
 // Answers the message that the command line gave. Returns false if that failed.
-bool answer_first(Chat& chat, const ChatOptions& options, bool is_terminal) {
-    if (is_terminal) tell("> " + *options.message + "\n");
+bool answer_first(Chat& chat, const std::string& message, bool is_terminal) {
+    if (is_terminal) tell("> " + message + "\n");
     try {
-        chat.take({.kind = ChatLine::Kind::message, .text = *options.message});
+        chat.take({.kind = ChatLine::Kind::message, .text = message});
         return true;
     } catch (const OutputError&) {
         throw;
@@ -291,6 +292,29 @@ NamedText checked_template(const ChatOptions& options, const Tokenizer& tokenize
     return chat_template;
 }
 
+// A word that names a model is hardly a message.
+void refuse_model_as_message(const ChatOptions& options) {
+    if (!options.message || options.model.model || options.message->find(' ') != std::string::npos)
+        return;
+    try {
+        find_model(*options.message, model_folders());
+    } catch (const Error&) {
+        return;  // no model
+    }
+    throw UsageError(in_quotes(*options.message) +
+                     " would be the first message: a model is given with -m, or by aerie run " +
+                     *options.message);
+}
+
+// The message of the command line. A file or pipe on stdin stands before a message that is the only
+// one, as in `aerie run MODEL "Sum this up" < report.txt`.
+std::optional<std::string> first_message(const ChatOptions& options) {
+    if (!options.single_turn || !is_file_or_pipe(stdin)) return options.message;
+    const std::string text = read_input("-");
+    if (!is_utf8(text)) throw UsageError("stdin: not a text in UTF-8");
+    return text.empty() ? options.message : text + "\n" + *options.message;
+}
+
 std::unique_ptr<LineReader> make_reader(bool is_terminal) {
     std::unique_ptr<LineReader> editor;
     if (is_terminal) editor = make_line_editor(chat_history_file());
@@ -302,6 +326,8 @@ std::unique_ptr<LineReader> make_reader(bool is_terminal) {
 int run_chat(const ChatOptions& options) {
     const bool is_terminal = ::isatty(STDIN_FILENO);
     sampling_of(options.sampling, {});
+    refuse_model_as_message(options);
+    const std::optional<std::string> message = first_message(options);
     LoadOptions load_options = locate(options.model);
     ProgressLine progress(!is_terminal);
     load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
@@ -309,6 +335,7 @@ int run_chat(const ChatOptions& options) {
     tell_assumed(files);
     Tokenizer tokenizer = load_tokenizer(files);
     tell_unused(options.model, load_options.draft.method);
+    tell_unused(options.sampling, sampling_of(options.sampling, generation_config(files.target)));
     const NamedText chat_template = checked_template(options, tokenizer);
     AnswerSettings settings{
         .sampling = sampling_of(options.sampling, generation_config(files.target)),
@@ -326,7 +353,8 @@ int run_chat(const ChatOptions& options) {
         learning = start_learning(model, load_options,
                                   [&](const std::string& line) { notes.add(printable(line)); });
     if (is_terminal) {
-        print_note(load_options.model.filename().string() + " on " + model->device().name +
+        print_note(load_options.model.filename().string() + " on " + model->device().name + ", " +
+                   std::to_string(model->context()) + " tokens of context" +
                    (model->can_draft() ? ", drafts by " + load_options.draft.method : "") +
                    (learning ? ", learns from its answers (aerie forget deletes them)" : "") +
                    "; /help tells of commands");
@@ -335,7 +363,7 @@ int run_chat(const ChatOptions& options) {
     end_cleanly_on_signals();
     const std::unique_ptr<LineReader> reader = make_reader(is_terminal);
     Chat chat(model, chat_template, {.system = options.system}, settings, learning.get(), notes);
-    const bool failed = options.message && !answer_first(chat, options, is_terminal);
+    const bool failed = message && !answer_first(chat, *message, is_terminal);
     const int code = options.single_turn ? (interrupted() ? interrupted() : failed)
                                          : talk_by(*reader, chat, is_terminal, failed);
     learning.reset();

@@ -36,9 +36,9 @@ constexpr std::array kCommands = {
             "/new             begin a new conversation; the system message stays"},
     Command{"file", "read", Kind::add_file, Takes::file,
             "/file FILE       put a file's text before the next message"},
-    Command{"set", "parameter", Kind::set, Takes::text,
-            "/set NAME VALUE  temp, top-k, top-p, min-p, repeat-penalty, seed or predict; without "
-            "both: what is in force"},
+    Command{
+        "set", nullptr, Kind::set, Takes::text,
+        "/set NAME VALUE  temp, top-k, top-p, min-p, repeat-penalty, seed, predict; alone: shows"},
     Command{"system", nullptr, Kind::system, Takes::text,
             "/system TEXT     the system message; without TEXT none"},
     Command{"retry", "regen", Kind::retry, Takes::nothing,

@@ -16,7 +16,7 @@ void for_each_flag(const CLI::App& command,
     }
 }
 
-// The values of an option whose help lists them as "f32|f16", parted by spaces; else empty.
+// The values of an option whose help lists them as "f32|f16", separated by spaces; else empty.
 std::string values(const CLI::Option& option) {
     std::string names = option.get_items_expected_max() > 0 ? option.get_type_name() : "";
     if (names.find('|') == names.npos || names.find_first_of(",[ ") != names.npos) return "";
@@ -37,11 +37,12 @@ std::string command_names(const CLI::App& app) {
     std::string names;
     for (const CLI::App* command : app.get_subcommands({}))
         names += (names.empty() ? "" : " ") + command->get_name();
-    return names;
+    return names + " help list run version";
 }
 
-// A `case` of each command, in which `flags` and `values` are set; bash and zsh read it alike.
-// `word` is the command, `before` the word before the one to complete.
+// A shell `case` with a branch for each command that sets `flags` and `values`; bash and zsh read
+// it alike. `word` and `before` are shell expressions: the command, and the word before the one to
+// complete.
 std::string cases(const CLI::App& app, const std::string& word, const std::string& before) {
     std::string text = "    case \"" + word + "\" in\n";
     for (const CLI::App* command : app.get_subcommands({})) {
@@ -62,8 +63,11 @@ std::string for_bash(const CLI::App& app) {
     return "_aerie() {\n"
            "    local word=\"${COMP_WORDS[COMP_CWORD]}\" flags= values=\n" +
            cases(app, "${COMP_WORDS[1]}", "${COMP_WORDS[COMP_CWORD-1]}") +
-           "    if [ \"$COMP_CWORD\" = 1 ]; then values=\"" + command_names(app) +
+           "    local first=\"${COMP_WORDS[1]}\"\n"
+           "    if [ \"$COMP_CWORD\" = 1 ] || [ \"$first\" = help ]; then values=\"" +
+           command_names(app) +
            "\"\n"
+           "    elif [ \"$first\" = completion ]; then values=\"bash zsh fish\"\n"
            "    elif [ -z \"$values\" ] && [ \"${word#-}\" != \"$word\" ]; then values=\"$flags\"\n"
            "    fi\n"
            "    COMPREPLY=()\n"
@@ -78,8 +82,10 @@ std::string for_zsh(const CLI::App& app) {
            "_aerie() {\n"
            "    local flags= values=\n" +
            cases(app, "${words[2]}", "${words[CURRENT-1]}") +
-           "    if (( CURRENT == 2 )); then values=\"" + command_names(app) +
+           "    if (( CURRENT == 2 )) || [[ ${words[2]} == help ]]; then values=\"" +
+           command_names(app) +
            "\"\n"
+           "    elif [[ ${words[2]} == completion ]]; then values='bash zsh fish'\n"
            "    elif [[ -z $values && $PREFIX == -* ]]; then values=$flags\n"
            "    fi\n"
            "    if [[ -n $values ]]; then compadd -- ${=values}; else _files; fi\n"
@@ -87,7 +93,7 @@ std::string for_zsh(const CLI::App& app) {
            "compdef _aerie aerie\n";
 }
 
-// Within single quotes of fish.
+// The first line of `text` in single quotes of fish.
 std::string quoted(const std::string& text) {
     std::string quoted = "'";
     for (const char c : text) {
@@ -99,7 +105,10 @@ std::string quoted(const std::string& text) {
 }
 
 std::string for_fish(const CLI::App& app) {
-    std::string text = "complete -c aerie -e\n";
+    std::string text =
+        "complete -c aerie -e\n"
+        "complete -c aerie -f -n __fish_use_subcommand -a 'help list run version'\n"
+        "complete -c aerie -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n";
     for (const CLI::App* command : app.get_subcommands({})) {
         text += "complete -c aerie -f -n __fish_use_subcommand -a " + command->get_name() + " -d " +
                 quoted(command->get_description()) + "\n";

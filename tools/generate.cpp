@@ -222,11 +222,12 @@ int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
     request.on_read = {};
     Timings plain_speeds, speeds, ratios, plain_passes, passes;
     GenerationResult plain;
-    bool equal = true;
+    bool equal = true, hardly_drafted = true;
     for (double seconds = 0;;) {
         plain = generate(*none.session, tokenizer, request);
         if (plain.finish == FinishReason::cancelled) return interrupted();
         equal = equal && plain.ids == drafted.ids;
+        hardly_drafted = hardly_drafted && is_hardly_drafted(drafted.stats);
         const double plain_speed = plain.stats.tokens_per_second();
         const double speed = drafted.stats.tokens_per_second();
         plain_speeds.add(plain_speed);
@@ -248,7 +249,7 @@ int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
         std::fprintf(stderr, "speed: %.1f tokens/s plainly, %.1f with drafting",
                      plain_speeds.median(), speeds.median());
         // A factor would be the noise of two runs of the same kind.
-        if (is_hardly_drafted(drafted.stats))
+        if (hardly_drafted)
             std::fputs(": no factor, for hardly anything was drafted\n", stderr);
         else
             std::fprintf(stderr,
@@ -272,7 +273,11 @@ int run_generate(const GenerateOptions& options) {
     ProgressLine progress(options.quiet);
     load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     ModelFiles files = ModelFiles::open(load_options);
-    if (!options.quiet) tell_assumed(files);
+    if (!options.quiet) {
+        tell_assumed(files);
+        tell_unused(options.sampling,
+                    sampling_of(options.sampling, generation_config(files.target)));
+    }
     check_comparison(options, sampling_of(options.sampling, generation_config(files.target)));
     const Tokenizer tokenizer = load_tokenizer(files);
     Request request;

@@ -12,14 +12,14 @@ namespace {
 constexpr size_t kMostColumns = 100, kFewestColumns = 40;
 constexpr size_t kLongestType = 30;  // bytes of the names of an option's values
 
-// The columns of the terminal that stdout is; elsewhere the most.
+// Columns of the terminal on stdout; the most if stdout is none.
 size_t columns() {
     const int columns = columns_of(stdout);
     return columns == 0 ? kMostColumns : std::clamp(size_t(columns), kFewestColumns, kMostColumns);
 }
 
-// Breaks text between words so that no line is wider than `width`. Line breaks stay; a line that
-// begins with a space, such as an example, is left as it is.
+// Breaks text between words into lines of at most `width` bytes; a longer word has a line of its
+// own. Line breaks stay; a line that begins with a space, such as an example, is left as it is.
 std::string wrapped(std::string_view text, size_t width) {
     std::string lines;
     while (!text.empty()) {
@@ -48,7 +48,7 @@ std::string wrapped(std::string_view text, size_t width) {
 
 class HelpFormatter : public CLI::Formatter {
   public:
-    // CLI11 leaves two empty lines between groups.
+    // CLI11 leaves two empty lines between groups; one is kept.
     std::string make_help(const CLI::App* app, std::string name,
                           CLI::AppFormatMode mode) const override {
         std::string help = CLI::Formatter::make_help(app, std::move(name), mode);

@@ -80,6 +80,7 @@ class LineEditor : public LineReader {
         std::fputs(kPastesEnd, stderr);
         if (is_cleared_ || !got || count <= 0) {
             tell("\n");
+            if (is_cleared_ && was_empty_) print_note("(Ctrl-D or /bye leaves)");
             return is_cleared_ ? Got::cleared : Got::end;
         }
         line = got;
@@ -125,6 +126,8 @@ class LineEditor : public LineReader {
     // Callbacks of libedit.
     static char* prompt(EditLine* editor) { return self(editor).prompt_.data(); }
     static unsigned char clear(EditLine* editor, int) {
+        const LineInfo* line = el_line(editor);
+        self(editor).was_empty_ = line->lastchar == line->buffer;
         self(editor).is_cleared_ = true;
         return CC_NEWLINE;
     }
@@ -198,9 +201,9 @@ class LineEditor : public LineReader {
 
     LineHistory past_;
     std::string prompt_;
-    std::string bytes_;  // bytes of an incomplete character
-    std::string typed_;  // characters that the editor has not read yet
-    bool is_cleared_ = false;
+    std::string bytes_;                            // bytes of an incomplete character
+    std::string typed_;                            // characters that the editor has not read yet
+    bool is_cleared_ = false, was_empty_ = false;  // by Ctrl-C; whether nothing was typed before it
     History* history_;
     EditLine* editor_;
 };

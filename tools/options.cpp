@@ -5,6 +5,7 @@
 #include <climits>
 #include <filesystem>
 #include <memory>
+#include <random>
 #include <sstream>
 
 #include "arguments.h"
@@ -142,9 +143,9 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options) {
     };
     add_number(
         "--temp,--temperature", options.temperature, "T",
-        "0 takes the likeliest token (default: the model's, else 0.7; `aerie info` shows it)");
+        "0 takes the likeliest token (default: the model's, which `aerie info` shows, else 0.7)");
     add_whole(app, "--top-k", options.top_k, Range{0, INT_MAX},
-              "keep the K likeliest; 0: off (default: the model's, else off)")
+              "keep the K likeliest; 0: off (default: the model's)")
         ->type_name("K");
     add_number("--top-p", options.top_p, "P",
                "keep the likeliest whose probabilities sum to P; 1: off (default: the model's, "
@@ -159,7 +160,13 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options) {
     add_number("--presence-penalty", options.presence_penalty, "X",
                "taken off a token's logit if it is in the answer (default: 0)");
     add_whole(app, "-s,--seed", options.seed, Range<uint64_t>{0, UINT64_MAX},
-              "same seed, same text (default: a random one, which is shown)");
+              "same seed, same text; -1, the default: a random one, which is shown")
+        ->transform(CLI::Validator(
+            [](std::string& text) {
+                if (text == "-1") text = std::to_string(std::random_device()());
+                return std::string();
+            },
+            ""));
 }
 
 void add_device_options(CLI::App& app, ModelOptions& options) {
@@ -216,7 +223,8 @@ CommandLine parse_command_line(int argc, char** argv) {
     add_command(app, line.serve, "serve", "Answer over HTTP, as OpenAI's API does", add_serve);
     app.footer(
         "`aerie COMMAND --help` shows the flags of a command. llama.cpp's names of flags, such as "
-        "-hf, -ngl and -md, are understood too. AERIE_MODEL, AERIE_HEAD, AERIE_DEVICE and "
+        "-hf, -ngl and -md, are understood too, and `aerie run MODEL [MESSAGE]`, `aerie list`, "
+        "`aerie help COMMAND` and `aerie version`. AERIE_MODEL, AERIE_HEAD, AERIE_DEVICE and "
         "AERIE_THREADS stand for flags that are not given; AERIE_MODELS is one more folder to find "
         "models in. Exit codes: 0 done, 1 failed, 2 wrong usage, 128 + signal if stopped.");
     add_examples(app, {"aerie chat", "aerie run ~/models/Llama-3.2-3B-Instruct-Q4_K_M.gguf",

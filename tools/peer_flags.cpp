@@ -32,11 +32,22 @@ constexpr PeerFlag kPeerFlags[] = {
     {"-no-cnv,--no-conversation", Does::nothing, Value::none},
     {"-ngl,--gpu-layers,--n-gpu-layers", Does::layers, Value::one},
     {"-ngld,--gpu-layers-draft,--n-gpu-layers-draft", Does::nothing, Value::one},
+    {"-cb,--cont-batching,-nocb,--no-cont-batching,-nkvo,--no-kv-offload,-co,--color",
+     Does::nothing, Value::none},
+    {"-hff,--hf-file", Does::refused, Value::one,
+     "name the quantisation instead: -hf ORG/NAME:Q4_K_M"},
+    {"--chat-template", Does::refused, Value::one,
+     "the model's own template is used; another one is a file: --template FILE"},
+    {"--temp,--temperature,--top-k,--top-p,--min-p,--repeat-penalty,--frequency-penalty,"
+     "--presence-penalty,-s,--seed",
+     Does::refused, Value::one,
+     "this command chooses no tokens; of `aerie serve` each request asks for its sampling"},
     {"-fa,--flash-attn", Does::nothing, Value::on_or_off},
     {"--jinja,--mlock,--no-mmap,--no-warmup,--no-display-prompt,--simple-io,-v,--verbose",
      Does::nothing, Value::none},
-    {"-b,--batch-size,-ub,--ubatch-size,-tb,--threads-batch", Does::nothing, Value::one},
-    {"-ts,--tensor-split,-mg,--main-gpu,-sm,--split-mode", Does::refused, Value::one, kOneDevice},
+    {"-b,--batch-size,-ub,--ubatch-size,-tb,--threads-batch", Does::nothing, Value::number},
+    {"-mg,--main-gpu,-sm,--split-mode", Does::one_device, Value::one, kOneDevice},
+    {"-ts,--tensor-split", Does::refused, Value::one, kOneDevice},
     {"--grammar,--grammar-file,-j,--json-schema,-jf,--json-schema-file", Does::refused, Value::one,
      kNoGrammar},
     {"-mm,--mmproj,--image", Does::refused, Value::one, kNoImages},
@@ -59,6 +70,10 @@ bool is_among(std::string_view name, std::string_view names) {
 }
 
 }  // namespace
+
+std::span<const PeerFlag> peer_flags() {
+    return kPeerFlags;
+}
 
 const PeerFlag* peer_flag(std::string_view name) {
     for (const PeerFlag& flag : kPeerFlags)

@@ -1,6 +1,7 @@
 // The flags of llama.cpp that aerie understands, or refuses by their own name.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -8,20 +9,22 @@ namespace aerie {
 
 struct PeerFlag {
     enum class Does {
-        means,       // `text` is the flag of ours that it stands for
+        means,       // stands for a flag of ours
         means_here,  // the same where the command has that flag; elsewhere without effect
         nothing,     // accepted without effect
-        layers,      // a number of layers on the GPU: none is --device cpu, others have no effect
-        refused      // `text` says what to do instead
+        layers,      // layers on the GPU: 0 is --device cpu; other numbers, all, auto: no effect
+        one_device,  // a device among several: 0 and none have no effect, others are refused
+        refused      // refused whatever its value
     };
-    enum class Value { none, one, on_or_off };  // on_or_off: optional; on, off, auto, 0 or 1
-    std::string_view names;                     // separated by commas
+    enum class Value { none, one, number, on_or_off };  // on_or_off: optional; on, off, auto, 0, 1
+    std::string_view names;                             // separated by commas
     Does does;
     Value value;
-    const char* text = "";
-    const char* before_value = "";  // put before the value
+    const char* text = "";          // our flag, or what to do instead of a refused one
+    const char* before_value = "";  // prefix of the value, such as "hf:"
 };
 
+std::span<const PeerFlag> peer_flags();
 // The row of that name, such as "-ngl"; null if there is none.
 const PeerFlag* peer_flag(std::string_view name);
 

@@ -12,7 +12,8 @@ class ReadingLine {
   public:
     explicit ReadingLine(ProgressLine& line) : line_(line) {}
 
-    // `done` of `all` tokens are read. The first call counts as the beginning.
+    // `done` of `all` tokens are read. The first call starts the clock; tokens that are read by
+    // then do not count in the rate.
     void show(int done, int all) {
         const double now = steady_seconds();
         if (first_ < 0) first_ = done, start_ = now;

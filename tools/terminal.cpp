@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -138,6 +139,12 @@ HiddenTyping::HiddenTyping() {
 
 HiddenTyping::~HiddenTyping() {
     show_typing();
+}
+
+bool is_file_or_pipe(std::FILE* stream) {
+    struct stat status {};
+    return ::fstat(::fileno(stream), &status) == 0 &&
+           (S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode));
 }
 
 int columns_of(std::FILE* stream) {

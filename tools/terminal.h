@@ -61,6 +61,9 @@ class HiddenTyping {
     HiddenTyping& operator=(const HiddenTyping&) = delete;
 };
 
+// Whether a stream is a file or a pipe, and no terminal or device such as /dev/null.
+bool is_file_or_pipe(std::FILE* stream);
+
 // Columns of the terminal that a stream is; 0: it is none, or does not say.
 int columns_of(std::FILE* stream);
 

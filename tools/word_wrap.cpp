@@ -26,14 +26,15 @@ std::vector<WordWrap::Piece> WordWrap::put(std::string_view text, bool is_drafte
         const std::string_view bytes = before.substr(0, before.size() - text.size());
         if (c == ' ' || c == '\n' || width == 0) {
             show_word();
-            // At the end of a full line a space would begin the next one.
+            // At the end of a full line a space would begin the next one, so a line break
+            // replaces it.
             const bool breaks = c == '\n' || (width > 0 && column_ + 1 > width);
             column_ = breaks ? 0 : column_ + 1;
             append(shown_, breaks ? "\n" : bytes, is_drafted);
         } else {
             append(word_, bytes, is_drafted);
             word_columns_ += c == '\t' ? 8 : utf8proc_charwidth(utf8proc_int32_t(c));
-            // A text without spaces is broken by the terminal.
+            // A word wider than the line is passed on; the terminal breaks it.
             if (word_columns_ > width) show_word();
         }
     }

@@ -25,8 +25,8 @@ struct Request {
     // Called with text as it becomes final, in whole UTF-8 characters. May be empty.
     std::function<void(const std::string&)> on_text;
     std::function<bool()> cancelled;  // asked at least once per cycle; may be empty
-    // Called before each pass over the prompt, with the tokens that are read and all of them. May
-    // be empty.
+    // Called before each pass over the prompt, with the tokens that are in the KV cache by then and
+    // all of the prompt. May be empty.
     std::function<void(int done, int all)> on_read;
 };
 
@@ -41,8 +41,8 @@ struct Stats {
     std::vector<int> accepted_by_depth;  // [d]: cycles that put out a drafted token of depth d + 1
     double prefill_seconds = 0, decode_seconds = 0;
     double draft_seconds = 0, verify_seconds = 0, sample_seconds = 0, host_seconds = 0;
-    // The cost of a pass over 4 rows at the end, in passes over one row; 0 without drafting, or if
-    // the drafter decides without costs.
+    // The cost of a target pass over 4 rows when the answer ended, as a multiple of a pass over one
+    // row. 0: nothing drafts, or the drafter does not weigh costs.
     double cost_of_4_rows = 0;
 
     // Acceptance length: tokens per cycle. The first token, which comes from the prefill, does not
@@ -66,7 +66,7 @@ std::string why_hardly_drafted(const Stats& stats);
 
 // Where a token comes from. In each case the target has chosen it.
 struct Origin {
-    enum class Kind { after_prompt, from_draft, from_target };
+    enum class Kind { after_prompt, from_draft, from_target };  // after_prompt: the first token
     Kind kind = Kind::from_target;
     int depth = 0;  // from_draft: depth in the tree
 };
@@ -86,11 +86,11 @@ struct GenerationResult {
 class Generation {
   public:
     // Answers request.prompt in `sequence`, which keeps what was computed for tokens that it
-    // already has in common with the prompt. Text and batch must outlive this object. Throws
-    // UsageError (prompt, sampling values).
+    // already has in common with the prompt. `batch`, `sequence` and `tokenizer` must outlive this
+    // object. Throws UsageError (prompt, sampling values).
     Generation(Batch& batch, Sequence& sequence, const Tokenizer& tokenizer,
                const Request& request);
-    // Answers in a new text of this session.
+    // Answers in a new sequence of this session.
     Generation(Session& session, const Tokenizer& tokenizer, const Request& request);
 
     // The first call runs the prompt, each further call a cycle. Returns false once the text has
@@ -98,7 +98,8 @@ class Generation {
     bool step();
     // The result so far. Its text is final, and ends with a whole character.
     const GenerationResult& result() const { return result_; }
-    // Ends this answer and returns its result, for another text to go on with (Request::begun).
+    // Ends this answer and returns its result, for an answer in another sequence
+    // to go on from (Request::begun).
     GenerationResult leave() {
         has_ended_ = true;
         return std::move(result_);

@@ -68,8 +68,33 @@ std::string first_bytes(const fs::path& path, size_t count) {
     return bytes;
 }
 
+// The form of a file that is often taken for a model's; empty: another one.
+std::string known_form(const fs::path& path) {
+    const std::string begin = first_bytes(path, 64);
+    if (begin.empty()) return "an empty file";
+    const size_t first = std::min(begin.find_first_not_of(" \t\r\n"), begin.size());
+    const std::string text = lower_ascii(begin.substr(first));
+    if (text.starts_with("<!doctype html") || text.starts_with("<html"))
+        return "a web page; the download address of the file itself is another one";
+    if (begin.starts_with("PK\x03\x04"))
+        return "an archive (zip, or weights of PyTorch); a model of several files is given by its "
+               "folder";
+    if (begin.size() > 9 && begin[8] == '{' && begin[9] == '"')
+        return "weights as safetensors; such a model is given by its folder, with config.json and "
+               "the tokenizer";
+    return "";
+}
+
+std::shared_ptr<const Gguf> opened_gguf(const fs::path& path) {
+    std::error_code ignored;
+    if (fs::is_regular_file(path, ignored) && first_bytes(path, 4) != "GGUF")
+        if (const std::string form = known_form(path); !form.empty())
+            throw Error(path.string() + ": not in GGUF format, but " + form);
+    return std::make_shared<const Gguf>(Gguf::open(path));
+}
+
 ModelSource open_gguf(const fs::path& path) {
-    const auto gguf = std::make_shared<const Gguf>(Gguf::open(path));
+    const std::shared_ptr<const Gguf> gguf = opened_gguf(path);
     refuse_foreign(path, foreign_drafter(*gguf));
     ModelSource source;
     source.path = path;
@@ -101,23 +126,12 @@ bool is_gguf(const fs::path& path) {
 }
 
 std::string what_it_is_instead(const fs::path& path) {
-    const std::string begin = first_bytes(path, 64);
-    if (begin.empty()) return "an empty file";
-    const size_t first = std::min(begin.find_first_not_of(" \t\r\n"), begin.size());
-    const std::string text = lower_ascii(begin.substr(first));
-    if (text.starts_with("<!doctype html") || text.starts_with("<html"))
-        return "a web page; the download address of the file itself is another one";
-    if (begin.starts_with("PK\x03\x04"))
-        return "an archive (zip, or weights of PyTorch); a model of several files is given by its "
-               "folder";
-    if (begin.size() > 9 && begin[8] == '{' && begin[9] == '"')
-        return "weights as safetensors; such a model is given by its folder, with config.json and "
-               "the tokenizer";
-    return "neither a folder nor a GGUF file";
+    const std::string form = known_form(path);
+    return form.empty() ? "neither a folder nor a GGUF file" : form;
 }
 
 TokenizerSource find_tokenizer(const fs::path& path) {
-    if (is_gguf(path)) return tokenizer_in(path, std::make_shared<const Gguf>(Gguf::open(path)));
+    if (is_gguf(path)) return tokenizer_in(path, opened_gguf(path));
     std::optional<TokenizerSource> source = tokenizer_in(path);
     if (!source) throw Error(path.string() + ": no tokenizer.json and no tokenizer.model");
     return *std::move(source);

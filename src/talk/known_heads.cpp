@@ -63,7 +63,7 @@ class Entry {
     const std::string where_;
 };
 
-// The name of a repository of GGUF files without the ending that says so.
+// The repository's name in lower case, without an ending that says GGUF.
 std::string model_name(const RepositoryName& repository) {
     std::string name = lower_ascii(repository.name);
     for (const char* ending : {"-gguf", "_gguf", ".gguf"})

@@ -21,13 +21,13 @@ struct KnownHead {
 // Reads heads.json. Throws Error.
 std::vector<KnownHead> read_known_heads(const std::filesystem::path& file);
 
-// The head for this repository, which is the target itself or GGUF files of it: "NAME-GGUF" of
-// anybody, where NAME is the target's. Nothing if the table has none.
+// The head for this repository: the target itself, or "NAME-GGUF" of any owner, where NAME is the
+// target's or one of `also_named`. Case is ignored. Nothing if the table has none.
 std::optional<KnownHead> known_head_for(const RepositoryName& target,
                                         std::span<const KnownHead> heads);
 
-// Whether a folder in the Hugging Face cache has the weights that the table means; also if their
-// hash is not known.
+// Whether a folder in the Hugging Face cache has the weights that the table means: a file that
+// links to the blob of that SHA-256. True if the table gives no hash.
 bool has_known_weights(const KnownHead& known, const std::filesystem::path& folder);
 
 }  // namespace aerie

@@ -6,16 +6,17 @@
 
 namespace aerie {
 
-// The model's own sampling, as its files recommend it; where they say nothing, temperature 0.7 and
-// top-p 0.95. The seed is not set.
+// The model's own sampling, as its files recommend it: values that they leave out are off, and
+// do_sample false makes the temperature 0. Files without any of these values get temperature 0.7
+// and top-p 0.95. The seed is not set.
 inline Sampling model_sampling(const GenerationConfig& model) {
     Sampling sampling;
-    if (model.do_sample == false) return sampling;
     const bool is_silent = !model.temperature && !model.top_k && !model.top_p;
     sampling.filters.temperature = float(model.temperature.value_or(is_silent ? 0.7 : 1));
     sampling.filters.top_k = model.top_k.value_or(0);
     sampling.filters.top_p = float(model.top_p.value_or(is_silent ? 0.95 : 1));
     sampling.penalties.repetition = float(model.repetition_penalty.value_or(1));
+    if (model.do_sample == false) sampling.filters.temperature = 0;
     return sampling;
 }
 

@@ -156,7 +156,8 @@ TEST(GgufHostile, Shapes) {
               "m.gguf: tensor 'w': shape [2147483648, 2147483648] overflows")
         << "its bytes do";
     EXPECT_EQ(of_shape({2}),
-              "m.gguf: tensor 'w': 8 bytes from offset 0 on do not lie in the 4 bytes of data");
+              "m.gguf: tensor 'w': 8 bytes from offset 0 on do not lie in the 4 bytes of data; the "
+              "file is cut short or damaged: download it again");
     EXPECT_EQ(of_shape({33, 32}, 8),
               "m.gguf: tensor 'w': 33 elements are no whole blocks of Q8_0, which have 32");
 }

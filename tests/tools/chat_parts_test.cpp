@@ -154,9 +154,16 @@ TEST(AnswerSettings, AreSetByName) {
     EXPECT_EQ(shown(settings),
               "temp 0.8, top-k 40, top-p 0.9, min-p 0, repeat-penalty 1, seed "
               "18446744073709551615, predict 64");
+    set_by_name(settings, "parameter temperature 0.5");
+    set_by_name(settings, "repeat_penalty 1.1");
+    set_by_name(settings, "seed -1");
+    EXPECT_EQ(shown(settings).find("temp 0.5, top-k 40, top-p 0.9, min-p 0, repeat-penalty 1.1"),
+              0u)
+        << "as Ollama spells them: " << shown(settings);
+    EXPECT_EQ(shown(settings).find("18446744073709551615"), std::string::npos) << "a random seed";
     const std::string before = shown(settings);
     for (const char* wrong : {"temp", "temp hot", "temp -1", "temp nan", "top-k 1.5", "top-p 2",
-                              "seed -1", "predict -2", "heat 1", "temp 0.8 0.9", ""})
+                              "seed -2", "predict -2", "heat 1", "temp 0.8 0.9", ""})
         EXPECT_THROW(set_by_name(settings, wrong), UsageError) << wrong;
     EXPECT_EQ(shown(settings), before);
 }

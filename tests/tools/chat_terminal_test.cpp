@@ -43,14 +43,15 @@ TEST_F(ChatTerminal, DoesAllThatItsCommandsSay) {
         text_of(generated({"--chat", "-p", kMessage, "-n", "24", "--draft", "eagle2"}));
     const Tmux terminal(folder_.path(), command({"-n", "24", "--draft", "eagle2"}));
     terminal.wait_for_prompt();
-    EXPECT_TRUE(has(terminal.shown(), "aerie-tiny on cpu, drafts by eagle2; /help"));
+    EXPECT_TRUE(has(terminal.shown(),
+                    "aerie-tiny on cpu, 2048 tokens of context, drafts by eagle2; /help"));
     const auto enter = [&](const std::string& line, const std::string& then) {
         terminal.enter(line);
         terminal.wait_for(then);
         terminal.wait_for_prompt();
     };
     enter(kMessage, answer.substr(0, answer.find('\n')));
-    terminal.wait_for("(ended: 24 tokens, as -n says)");
+    terminal.wait_for("(ended: 24 tokens, the most that are asked for)");
     terminal.wait_for_prompt();
     enter("/stats on", "(figures on)");
     enter("/draft off", "(drafting off)");
@@ -181,9 +182,9 @@ TEST_F(ChatTerminal, TakesAPasteAsOneMessage) {
     terminal.wait_for_prompt();
     terminal.paste("one\n\ttwo\nthree\n");
     terminal.wait_for("three");
-    EXPECT_FALSE(has(terminal.shown(), "as -n says")) << terminal.shown();
+    EXPECT_FALSE(has(terminal.shown(), "the most that are asked for")) << terminal.shown();
     terminal.key("Enter");
-    terminal.wait_for("as -n says");
+    terminal.wait_for("the most that are asked for");
     terminal.wait_for_prompt();
     EXPECT_TRUE(has(terminal.shown(), answer.substr(0, answer.find('\n')))) << terminal.shown();
     terminal.enter("/undo");

@@ -143,10 +143,14 @@ TEST(Chat, AnswersTheMessageOfTheCommandLineFirst) {
     EXPECT_EQ(chat({kMessages[1]}, with(kShort, {"-p", kMessages[0]})).out, both.out);
     const Outcome one = chat({kMessages[1]}, with(kShort, {"-st", "-p", kMessages[0]}));
     EXPECT_EQ(one.exit_code, 0) << one.err;
-    EXPECT_EQ(one.out, lines({answers[0]}));
+    EXPECT_EQ(one.out, generated_answer({kMessages[1] + "\n\n" + kMessages[0]}) + "\n")
+        << "stdin stands before the only message";
     const Outcome ran = run({"run", "aerie-tiny", kMessages[0], "-n", "24"});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     EXPECT_EQ(ran.out, lines({answers[0]}));
+    const Outcome joined = run({"run", "aerie-tiny", "-n", "24", "What", "is", "seven?"});
+    EXPECT_EQ(joined.exit_code, 0) << joined.err;
+    EXPECT_EQ(joined.out, generated_answer({"What is seven?"}) + "\n");
 }
 
 TEST(Chat, BeginsAnewAndIsSet) {

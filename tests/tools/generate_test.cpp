@@ -28,6 +28,9 @@ TEST(Generate, UnderstandsTheFlagsOfLlamaCpp) {
     for (const std::vector<std::string>& flags :
          {std::vector<std::string>{"-ngl", "99"},
           {"-ngl", "0"},
+          {"-ngl", "0", "--device", "cpu"},
+          {"--device=cpu", "-ngl", "0", "-mg", "0", "-sm", "none"},
+          {"-fa=on", "-cb", "-co", "-nkvo"},
           {"-ngl", "all", "-fa", "on", "-t", "2"},
           {"-fa", "--jinja", "-v", "--no-mmap", "-b", "512", "-ub", "512"},
           {"--flash-attn=auto", "--n-gpu-layers=99"},

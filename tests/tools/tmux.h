@@ -41,8 +41,11 @@ class Tmux {
         : tmux_("env -u TMUX tmux -S " +
                 quoted((folder / ("tmux" + std::to_string(next_server()))).string()) +
                 " -f /dev/null ") {
-        output_of(tmux_ + "new-session -d -x 160 -y 50 " + quoted(command));
-        output_of(tmux_ + "set-option -g remain-on-exit on");
+        // The option comes first: a program may end before a second call of tmux.
+        output_of(tmux_ +
+                  "start-server \\; set-option -g remain-on-exit on \\; "
+                  "new-session -d -x 160 -y 50 " +
+                  quoted(command));
     }
     ~Tmux() { output_of(tmux_ + "kill-server"); }
     Tmux(const Tmux&) = delete;

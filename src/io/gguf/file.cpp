@@ -145,7 +145,7 @@ void place(std::vector<GgufTensor>& tensors, const GgufCursor& cursor, size_t al
         if (size > data_bytes || at > data_bytes - size) {
             cursor.fail(what + ": " + std::to_string(size) + " bytes from offset " +
                         std::to_string(at) + " on do not lie in the " + std::to_string(data_bytes) +
-                        " bytes of data");
+                        " bytes of data; the file is cut short or damaged: download it again");
         }
         tensor.data.begin += begin;
     }
