@@ -20,6 +20,7 @@ int run(int argc, char** argv) {
     if (line.info) return aerie::run_info(*line.info);
     if (line.devices) return aerie::run_devices(*line.devices);
     if (line.models) return aerie::run_models(*line.models);
+    if (line.cache) return aerie::run_cache(*line.cache);
     if (line.perplexity) return aerie::run_perplexity(*line.perplexity);
     if (line.synth) return aerie::run_synth(*line.synth);
     if (line.convert) return aerie::run_convert(*line.convert);

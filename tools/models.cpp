@@ -1,8 +1,15 @@
-// `aerie models`: the models that are on this machine, wherever a program has put them.
+// `aerie models`: the models that are on this machine, wherever a program has put them; `rm`
+// deletes one from Hugging Face's cache.
+#include <unistd.h>
+
+#include <iostream>
+
 #include "commands.h"
 #include "core/error.h"
 #include "core/platform.h"
+#include "core/utf8.h"
 #include "format.h"
+#include "io/cached_model.h"
 #include "io/json.h"
 #include "talk/known_heads.h"
 #include "talk/locate.h"
@@ -33,9 +40,34 @@ std::string known_head(const std::string& name, std::span<const KnownHead> table
     }
 }
 
+// Whether the user wants the files deleted, if that can be asked.
+bool may_delete(const CachedModel& model, const std::string& name) {
+    if (!::isatty(STDIN_FILENO))
+        throw UsageError("models rm deletes files: add --yes where it cannot ask");
+    tell("Delete " + name + ", " + megabytes(model.size_bytes) + " in " +
+         model.repository.string() + "? [y/N] ");
+    std::string answer;
+    return std::getline(std::cin, answer) && (answer == "y" || answer == "Y" || answer == "yes");
+}
+
+int remove_model(const ModelsOptions& options) {
+    if (*options.action != "rm")
+        throw UsageError("aerie models takes rm NAME, not " + in_quotes(*options.action));
+    if (!options.name) throw UsageError("models rm needs a model: ORG/NAME, or ORG/NAME:QUANT");
+    const CachedModel model = find_cached_model(parse_repository_name(*options.name));
+    if (!options.yes && !may_delete(model, *options.name)) {
+        print_note("(nothing was deleted)");
+        return 1;
+    }
+    delete_cached_model(model);
+    print(*options.name + ": deleted, " + megabytes(model.size_bytes) + " are free\n");
+    return 0;
+}
+
 }  // namespace
 
-int run_models(const ListingOptions& options) {
+int run_models(const ModelsOptions& options) {
+    if (options.action) return remove_model(options);
     const std::vector<ModelAtHand> models = models_at_hand(model_folders());
     const std::vector<KnownHead> table_of_known = table_of_heads();
     const uint64_t memory = platform::memory_bytes();

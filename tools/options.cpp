@@ -53,6 +53,23 @@ void add_info(CLI::App& app, InfoOptions& options) {
     add_model_options(app, options.model);
 }
 
+void add_models(CLI::App& app, ModelsOptions& options) {
+    app.add_option("action", options.action, "rm deletes a model from Hugging Face's cache")
+        ->type_name("rm");
+    app.add_option("name", options.name, "the model to delete: ORG/NAME, or ORG/NAME:QUANT")
+        ->type_name("NAME");
+    app.add_flag("--json", options.json, "print an object");
+    app.add_flag("-y,--yes", options.yes, "delete without asking");
+    add_examples(app,
+                 {"aerie models", "aerie models rm bartowski/Llama-3.2-3B-Instruct-GGUF:Q8_0"});
+}
+
+void add_cache(CLI::App& app, CacheOptions& options) {
+    app.add_flag("--json", options.json, "print an object");
+    app.add_flag("--clear", options.clear, "delete it; it comes again as it is needed");
+    add_examples(app, {"aerie cache", "aerie cache --clear"});
+}
+
 void add_forget(CLI::App&, ForgetOptions&) {}
 
 void add_completion(CLI::App& app, CompletionOptions& options) {
@@ -205,7 +222,8 @@ CommandLine parse_command_line(int argc, char** argv) {
     add_command(app, line.info, "info", "What a model holds and the memory it will need", add_info);
     add_command(app, line.devices, "devices", "Devices that this program can use", add_listing);
     add_command(app, line.models, "models",
-                "Models on this machine: bundled ones, and those of other programs", add_listing);
+                "Models on this machine: bundled ones, and those of other programs", add_models);
+    add_command(app, line.cache, "cache", "What aerie keeps on disk to start faster", add_cache);
     add_command(app, line.perplexity, "perplexity", "How well a model predicts a given text",
                 add_perplexity);
     add_command(app, line.synth, "synth",

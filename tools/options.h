@@ -79,6 +79,16 @@ struct ListingOptions {
     bool json = false;
 };
 
+struct ModelsOptions {
+    bool json = false;
+    std::optional<std::string> action, name;  // "rm" and the model to delete
+    bool yes = false;                         // deletes without asking
+};
+
+struct CacheOptions {
+    bool json = false, clear = false;
+};
+
 struct PerplexityOptions {
     ModelOptions model;
     std::string file;
@@ -179,7 +189,9 @@ struct CommandLine {
     std::optional<TokenizeOptions> tokenize;
     std::optional<RenderOptions> render;
     std::optional<InfoOptions> info;
-    std::optional<ListingOptions> devices, models;
+    std::optional<ListingOptions> devices;
+    std::optional<ModelsOptions> models;
+    std::optional<CacheOptions> cache;
     std::optional<ForgetOptions> forget;
     std::optional<CompletionOptions> completion;
     std::optional<PullCommandOptions> pull;

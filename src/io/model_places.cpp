@@ -54,12 +54,6 @@ void add_files(std::vector<RepositoryFile>& files, const fs::path& folder,
     }
 }
 
-std::vector<RepositoryFile> files_in(const fs::path& folder) {
-    std::vector<RepositoryFile> files;
-    add_files(files, folder, "");
-    return files;
-}
-
 // The model that a folder with the files of a repository holds.
 fs::path model_in(const fs::path& folder, const RepositoryName& name) {
     const ModelFilesChoice choice = choose_model(files_in(folder), name);
@@ -206,6 +200,12 @@ void add_hugging_face_models(std::vector<PlacedModel>& all, const fs::path& cach
 }
 
 }  // namespace
+
+std::vector<RepositoryFile> files_in(const fs::path& folder) {
+    std::vector<RepositoryFile> files;
+    add_files(files, folder, "");
+    return files;
+}
 
 std::vector<PlacedModel> placed_models() {
     std::vector<PlacedModel> all;

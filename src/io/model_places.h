@@ -31,6 +31,10 @@ std::filesystem::path find_in_hugging_face_cache(const RepositoryName& name);
 // there and no file of it is the one, or several are.
 std::filesystem::path find_placed_model(const std::string& name);
 
+// The files of a folder and of the folders in it, as a repository lists them, without sizes and
+// hashes. Links to folders are not followed.
+std::vector<RepositoryFile> files_in(const std::filesystem::path& folder);
+
 // Bytes of the weights of a model: all parts of a GGUF file, or the weights of a folder.
 uint64_t weight_bytes_of(const std::filesystem::path& model);
 

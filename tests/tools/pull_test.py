@@ -262,6 +262,36 @@ class PullTest(unittest.TestCase):
             self.assertEqual(result.returncode, 1, wrong)
             self.assertRegex(result.stderr, r"heads\.json: head 1: .*" + next(iter(wrong)))
 
+    def remove(self, *arguments):
+        return self.run_aerie(None, "models", "rm", *arguments)
+
+    def test_a_model_is_deleted_where_nothing_else_needs_its_files(self):
+        hub = Hub({"model-Q4_K_M.gguf": MODEL, "model-Q8_0.gguf": MODEL + b"\0" * 32, "copy-Q5_0.gguf": MODEL})
+        for quant in ("Q4_K_M", "Q8_0", "Q5_0"):
+            self.works(hub, "org/name:" + quant)
+        self.assertEqual(self.remove("org/name:Q4_K_M").returncode, 2, "it cannot ask")
+        self.assertEqual(self.remove("org/name:Q2_K", "-y").returncode, 1)
+        self.assertEqual(len(self.blobs()), 2)
+        self.assertIn("0.0 MB", self.remove("org/name:q4_k_m", "--yes").stdout, "the copy needs the blob")
+        self.assertEqual(len(self.blobs()), 2)
+        self.assertEqual(self.run_aerie(None, "info", "org/name:Q5_0").returncode, 0)
+        self.assertEqual(self.remove("org/name:Q5_0", "-y").returncode, 0)
+        self.assertEqual(self.blobs(), [hashlib.sha256(MODEL + b"\0" * 32).hexdigest()])
+        self.assertEqual(self.remove("org/name", "-y").returncode, 0)
+        self.assertEqual(os.listdir(self.cache), [])
+        self.assertEqual(self.remove("org/name", "-y").returncode, 1)
+
+    def test_the_cache_of_aerie_is_shown_and_cleared(self):
+        kept = os.path.join(self.home.name, ".cache", "aerie")
+        os.makedirs(kept)
+        for name in ("costs-0.json", "weights-0.txt", "pipelines-0", "notes.txt"):
+            with open(os.path.join(kept, name), "w", encoding="utf-8") as file:
+                file.write("x" * 10)
+        shown = json.loads(self.run_aerie(None, "cache", "--json").stdout)
+        self.assertEqual([kind["size_bytes"] for kind in shown["kinds"]], [10, 10, 10])
+        self.assertEqual(self.run_aerie(None, "cache", "--clear").returncode, 0)
+        self.assertEqual(os.listdir(kept), ["notes.txt"])
+
     def test_it_goes_on_after_a_cut(self):
         hub = Hub({"model.gguf": MODEL})
         half = len(MODEL) // 2

@@ -73,6 +73,7 @@ TEST(Json, ObjectsHaveNoFieldThatIsNotDescribed) {
         {"info", "aerie-tiny"},
         {"devices"},
         {"models"},
+        {"cache"},
         {"tokenize", "-m", "aerie-tiny", "-p", "Hello"},
         {"render", "--template", chatml, "--conversation", "-"},
         {"perplexity", "-m", "aerie-tiny", file}};

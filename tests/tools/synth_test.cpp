@@ -33,7 +33,7 @@ TEST(Synth, WritesAModelAndItsHead) {
     EXPECT_EQ(field(*info.find("target"), "vocabulary"), "32000");
     EXPECT_EQ(field(*info.find("target"), "types"), "\"f16\"");
     EXPECT_EQ(field(*info.find("head"), "hidden"), "256");
-    const std::vector<std::string> flags = {"-m", "made", "-p", "The", "-n", "9"};
+    const std::vector<std::string> flags = {"-m", "made", "-p", "The", "-n", "9", "--temp", "0"};
     EXPECT_EQ(field(generated(flags, here), "ids"),
               field(generated(with(flags, {"--draft", "none"}), here), "ids"));
 }
@@ -50,7 +50,7 @@ TEST(Synth, WritesAnEagle3Head) {
     ASSERT_TRUE(head.find("d2t"));
     EXPECT_EQ(head.find("d2t")->shape, std::vector<int64_t>{32000});
     EXPECT_EQ(head.find("t2d")->shape, std::vector<int64_t>{40000});
-    const std::vector<std::string> flags = {"-m", "made", "-p", "The", "-n", "9"};
+    const std::vector<std::string> flags = {"-m", "made", "-p", "The", "-n", "9", "--temp", "0"};
     const Json drafted = generated(with(flags, {"--tree", "20,3,5", "--draft", "eagle3"}), here);
     EXPECT_EQ(field(drafted, "ids"),
               field(generated(with(flags, {"--draft", "none"}), here), "ids"));
