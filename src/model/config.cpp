@@ -213,7 +213,6 @@ GenerationConfig parse_generation_config(const Json& json, const std::string& so
     GenerationConfig config;
     config.eos_ids = fields.ids("eos_token_id", 1 << 20);
     if (fields.find("do_sample")) config.do_sample = fields.boolean("do_sample", false);
-    if (config.do_sample == false) return config;
     config.temperature = fields.number("temperature", 0, 100);
     config.top_p = fields.number("top_p", 0, 1);
     config.repetition_penalty = fields.number("repetition_penalty", 0.01, 100);

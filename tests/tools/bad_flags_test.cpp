@@ -127,7 +127,8 @@ const std::vector<BadCase> kUsage = {
 
 const std::vector<BadCase> kCommands = {
     command("Nothing", {}, {"no command"}, 2),
-    command("UnknownCommand", {"fly"}, {"unknown command 'fly'; `aerie run MODEL` talks to a model"}, 2),
+    command("UnknownCommand", {"fly"},
+            {"unknown command 'fly'; `aerie run MODEL` talks to a model"}, 2),
     command("MistypedCommand", {"generat"}, {"unknown command 'generat'; did you mean generate?"},
             2),
     command("HelpOfUnknownCommand", {"help", "fly"}, {"unknown command 'fly'"}, 2),
