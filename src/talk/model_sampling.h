@@ -11,7 +11,8 @@ namespace aerie {
 // and top-p 0.95. The seed is not set.
 inline Sampling model_sampling(const GenerationConfig& model) {
     Sampling sampling;
-    const bool is_silent = !model.do_sample && !model.temperature && !model.top_k && !model.top_p;
+    const bool is_silent =
+        model.do_sample != false && !model.temperature && !model.top_k && !model.top_p;
     sampling.filters.temperature = float(model.temperature.value_or(is_silent ? 0.7 : 1));
     sampling.filters.top_k = model.top_k.value_or(0);
     sampling.filters.top_p = float(model.top_p.value_or(is_silent ? 0.95 : 1));
