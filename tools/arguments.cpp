@@ -56,16 +56,14 @@ std::vector<std::string> long_names(const CLI::App& command) {
     return names;
 }
 
-std::vector<std::string> command_names(const CLI::App& app) {
-    std::vector<std::string> names;
-    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-    return names;
-}
-
 const CLI::App* command_named(const CLI::App& app, const std::string& name) {
     const auto found =
         app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
     return found.empty() ? nullptr : found.front();
+}
+
+bool is_number(const std::string& text) {
+    return !text.empty() && text.find_first_not_of("-0123456789") == text.npos;
 }
 
 bool takes_value(const CLI::Option& option) {
@@ -88,7 +86,8 @@ class Reader {
             else
                 take_word(argument);
         }
-        if (peer_ && peer_->value == PeerFlag::Value::one) fail(peer_name_ + " needs a value");
+        if (peer_ && peer_->value != PeerFlag::Value::on_or_off)
+            fail(peer_name_ + " needs a value");
         if (waiting_) fail(waiting_name_ + " needs a value");
         if (is_for_cpu_) put_on_cpu();
         if (runs_ && !has_model_ && !wants_help_) fail("run needs a model: aerie run MODEL");
@@ -132,9 +131,9 @@ class Reader {
         if (flag.value == PeerFlag::Value::on_or_off)
             return value == "on" || value == "off" || value == "auto" || value == "0" ||
                    value == "1";
-        const bool is_number = value.find_first_not_of("-0123456789") == value.npos;
-        if (value.size() > 1 && value[0] == '-' && !is_number) fail(peer_name_ + " needs a value");
-        if (flag.value == PeerFlag::Value::number && (value.empty() || !is_number))
+        if (value.size() > 1 && value[0] == '-' && !is_number(value))
+            fail(peer_name_ + " needs a value");
+        if (flag.value == PeerFlag::Value::number && !is_number(value))
             fail(peer_name_ + " takes a number, not " + in_quotes(value));
         peer_ = &flag;
         translate(value);
@@ -148,9 +147,8 @@ class Reader {
         std::string ours = peer_->text, our_value = peer_->before_value + value;
         if (peer_->does == Does::nothing) return;
         if (peer_->does == Does::layers) {
-            if (value.empty() || value.find_first_not_of("-0123456789") != value.npos)
-                if (value != "all" && value != "auto")
-                    fail(peer_name_ + " takes a number of layers, not " + in_quotes(value));
+            if (!is_number(value) && value != "all" && value != "auto")
+                fail(peer_name_ + " takes a number of layers, not " + in_quotes(value));
             is_for_cpu_ = value == "0";
             return;
         }
@@ -260,9 +258,7 @@ class Reader {
         command_ = command_named(app_, name);
         if (!command_) {
             command_ = &app_;
-            std::vector<std::string> names = command_names(app_);
-            names.insert(names.end(), {"run", "list", "help", "version"});
-            const std::string like = suggestion(word, names);
+            const std::string like = suggestion(word, command_names(app_));
             fail("unknown command " + in_quotes(word) +
                  (like.empty() ? "; `aerie run MODEL` talks to a model" : like));
         }
@@ -307,6 +303,13 @@ class Reader {
 };
 
 }  // namespace
+
+std::vector<std::string> command_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+    names.insert(names.end(), {"help", "list", "run", "version"});
+    return names;
+}
 
 std::vector<std::string> understood(const CLI::App& app, std::vector<std::string> arguments) {
     if (!arguments.empty() && arguments[0] == "help") {

@@ -15,4 +15,7 @@ namespace aerie {
 // an option without its value or given twice, and an argument that belongs to nothing.
 std::vector<std::string> understood(const CLI::App& app, std::vector<std::string> arguments);
 
+// The names of all commands, with those that understood() replaces by others.
+std::vector<std::string> command_names(const CLI::App& app);
+
 }  // namespace aerie

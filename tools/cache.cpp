@@ -7,6 +7,7 @@
 #include "core/platform.h"
 #include "format.h"
 #include "io/json.h"
+#include "io/model_places.h"
 #include "talk/locate.h"
 #include "terminal.h"
 
@@ -39,11 +40,7 @@ std::vector<fs::path> files_of(const Kind& kind, const fs::path& folder) {
 
 uint64_t size_of(const std::vector<fs::path>& files) {
     uint64_t bytes = 0;
-    for (const fs::path& file : files) {
-        std::error_code error;
-        const uint64_t size = fs::file_size(file, error);
-        if (!error) bytes += size;
-    }
+    for (const fs::path& file : files) bytes += bytes_of(file);
     return bytes;
 }
 

@@ -248,11 +248,11 @@ bool read_text(LineReader& reader, ChatInput::Text& text) {
     }
 }
 
-// Answers the message that the command line gave. Returns false if that failed.
-bool answer_first(Chat& chat, const std::string& message, bool is_terminal) {
-    if (is_terminal) tell("> " + message + "\n");
+// Calls `act`. Returns false if it throws an error, which it prints.
+template <class Act>
+bool succeeds(const Act& act) {
     try {
-        chat.take({.kind = ChatLine::Kind::message, .text = message});
+        act();
         return true;
     } catch (const OutputError&) {
         throw;
@@ -262,19 +262,20 @@ bool answer_first(Chat& chat, const std::string& message, bool is_terminal) {
     }
 }
 
+// Answers the message that the command line gave. Returns false if that failed.
+bool answer_first(Chat& chat, const std::string& message, bool is_terminal) {
+    if (is_terminal) tell("> " + message + "\n");
+    return succeeds([&] { chat.take({.kind = ChatLine::Kind::message, .text = message}); });
+}
+
 // Runs until the input ends. On a terminal an error ends nothing; elsewhere the exit code reports
 // it, also one that came before (`failed`).
 int talk_by(LineReader& reader, Chat& chat, bool is_terminal, bool failed) {
     ChatInput::Text text;
     while (!interrupted() && read_text(reader, text)) {
-        try {
-            if (!chat.take(read_chat_line(text))) break;
-        } catch (const OutputError&) {
-            throw;
-        } catch (const Error& error) {
-            tell_error(error.what());
-            failed = true;
-        }
+        bool goes_on = true;
+        if (!succeeds([&] { goes_on = chat.take(read_chat_line(text)); })) failed = true;
+        if (!goes_on) break;
     }
     if (interrupted()) return interrupted();
     return failed && !is_terminal ? 1 : 0;
@@ -292,18 +293,25 @@ NamedText checked_template(const ChatOptions& options, const Tokenizer& tokenize
     return chat_template;
 }
 
-// A word that names a model is hardly a message.
-void refuse_model_as_message(const ChatOptions& options) {
-    if (!options.message || options.model.model || options.message->find(' ') != std::string::npos)
-        return;
+// Whether the text names a model, or a file that might be one.
+bool may_name_model(const std::string& text) {
+    std::error_code ignored;
+    if (text.ends_with(".gguf") || fs::exists(text, ignored)) return true;
+    if (text.find(' ') != text.npos) return false;
     try {
-        find_model(*options.message, model_folders());
+        find_model(text, model_folders());
+        return true;
     } catch (const Error&) {
-        return;  // no model
+        return false;
     }
-    throw UsageError(in_quotes(*options.message) +
-                     " would be the first message: a model is given with -m, or by aerie run " +
-                     *options.message);
+}
+
+// A text that names a model is hardly a message.
+void refuse_model_as_message(const ChatOptions& options) {
+    if (options.message && !options.model.model && may_name_model(*options.message))
+        throw UsageError(in_quotes(*options.message) +
+                         " would be the first message: a model is given with -m, or by aerie run " +
+                         *options.message);
 }
 
 // The message of the command line. A file or pipe on stdin stands before a message that is the only
@@ -335,7 +343,6 @@ int run_chat(const ChatOptions& options) {
     tell_assumed(files);
     Tokenizer tokenizer = load_tokenizer(files);
     tell_unused(options.model, load_options.draft.method);
-    tell_unused(options.sampling, sampling_of(options.sampling, generation_config(files.target)));
     const NamedText chat_template = checked_template(options, tokenizer);
     AnswerSettings settings{
         .sampling = sampling_of(options.sampling, generation_config(files.target)),
@@ -343,6 +350,7 @@ int run_chat(const ChatOptions& options) {
         .stats = options.stats,
         .shade = options.shade,
         .on_terminal = is_terminal};
+    tell_unused(options.sampling, settings.sampling);
     const auto model =
         std::make_shared<SharedModel>(std::move(files), std::move(tokenizer), load_options);
     progress.clear();

@@ -67,7 +67,7 @@ std::string trimmed(std::string_view text) {
 
 // "~/x" is a file in the user's home, as in a shell.
 std::string at_home(const std::string& file) {
-    const std::filesystem::path home = platform::path_variable("HOME");
+    const std::filesystem::path home = platform::home_folder();
     if (home.empty() || !(file == "~" || file.starts_with("~/"))) return file;
     return file.size() < 2 ? home.string() : (home / file.substr(2)).string();
 }

@@ -2,6 +2,8 @@
 
 #include <functional>
 
+#include "arguments.h"
+
 namespace aerie {
 
 namespace {
@@ -33,11 +35,10 @@ std::string flags_of(const CLI::App& command) {
     return flags;
 }
 
-std::string command_names(const CLI::App& app) {
+std::string names_of_commands(const CLI::App& app) {
     std::string names;
-    for (const CLI::App* command : app.get_subcommands({}))
-        names += (names.empty() ? "" : " ") + command->get_name();
-    return names + " help list run version";
+    for (const std::string& name : command_names(app)) names += (names.empty() ? "" : " ") + name;
+    return names;
 }
 
 // A shell `case` with a branch for each command that sets `flags` and `values`; bash and zsh read
@@ -65,7 +66,7 @@ std::string for_bash(const CLI::App& app) {
            cases(app, "${COMP_WORDS[1]}", "${COMP_WORDS[COMP_CWORD-1]}") +
            "    local first=\"${COMP_WORDS[1]}\"\n"
            "    if [ \"$COMP_CWORD\" = 1 ] || [ \"$first\" = help ]; then values=\"" +
-           command_names(app) +
+           names_of_commands(app) +
            "\"\n"
            "    elif [ \"$first\" = completion ]; then values=\"bash zsh fish\"\n"
            "    elif [ -z \"$values\" ] && [ \"${word#-}\" != \"$word\" ]; then values=\"$flags\"\n"
@@ -83,7 +84,7 @@ std::string for_zsh(const CLI::App& app) {
            "    local flags= values=\n" +
            cases(app, "${words[2]}", "${words[CURRENT-1]}") +
            "    if (( CURRENT == 2 )) || [[ ${words[2]} == help ]]; then values=\"" +
-           command_names(app) +
+           names_of_commands(app) +
            "\"\n"
            "    elif [[ ${words[2]} == completion ]]; then values='bash zsh fish'\n"
            "    elif [[ -z $values && $PREFIX == -* ]]; then values=$flags\n"

@@ -88,10 +88,6 @@ bool is_drafted(const Origin& origin) {
     return origin.kind == Origin::Kind::from_draft;
 }
 
-int drafted_tokens(const GenerationResult& result) {
-    return int(std::count_if(result.origins.begin(), result.origins.end(), is_drafted));
-}
-
 void print_statistics(const GenerationResult& result, const std::string& method,
                       const Sampling& sampling) {
     const Stats& stats = result.stats;
@@ -100,7 +96,7 @@ void print_statistics(const GenerationResult& result, const std::string& method,
     std::fprintf(stderr,
                  "%zu tokens, %d of them drafted, %.1f tokens/s, prompt read in %.3f s "
                  "(finished: %s)\n",
-                 result.ids.size(), drafted_tokens(result), stats.tokens_per_second(),
+                 result.ids.size(), stats.drafted_tokens(), stats.tokens_per_second(),
                  stats.prefill_seconds, aerie::name(result.finish));
     if (sampling.filters.temperature > 0)
         std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(sampling.seed));
@@ -273,12 +269,12 @@ int run_generate(const GenerateOptions& options) {
     ProgressLine progress(options.quiet);
     load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     ModelFiles files = ModelFiles::open(load_options);
+    const Sampling sampling = sampling_of(options.sampling, generation_config(files.target));
     if (!options.quiet) {
         tell_assumed(files);
-        tell_unused(options.sampling,
-                    sampling_of(options.sampling, generation_config(files.target)));
+        tell_unused(options.sampling, sampling);
     }
-    check_comparison(options, sampling_of(options.sampling, generation_config(files.target)));
+    check_comparison(options, sampling);
     const Tokenizer tokenizer = load_tokenizer(files);
     Request request;
     request.prompt = prompt_ids(tokenizer, options, prompt);
@@ -286,8 +282,7 @@ int run_generate(const GenerateOptions& options) {
     Model::Drafting drafting = model.start_session(load_options.draft);
     const LearnedCosts costs(model, drafting);
 
-    request.answer.sampling =
-        sampling_of(options.sampling, generation_config(model.files().target));
+    request.answer.sampling = sampling;
     request.max_tokens = options.max_tokens;
     if (!options.ignore_eos) request.eos_ids = eos_ids(model.files(), tokenizer);
     request.stops = options.stops;

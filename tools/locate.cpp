@@ -55,14 +55,7 @@ std::optional<std::string> known_head(const std::string& model, bool offline) {
     if (!may_download && (std::count(model.begin(), model.end(), '/') != 1 ||
                           model.ends_with(".gguf") || fs::exists(model, ignored)))
         return {};
-    const fs::path table = find_beside_models("heads.json", model_folders());
-    if (table.empty()) return {};
-    std::optional<KnownHead> known;
-    try {
-        known = known_head_for(parse_repository_name(model), read_known_heads(table));
-    } catch (const UsageError&) {
-        // The name is none of a repository.
-    }
+    const auto known = known_head_for(model, read_known_heads(model_folders()));
     if (!known) return {};
     const std::string name = "hf:" + known->head.id();
     fs::path path = find_in_hugging_face_cache(known->head);

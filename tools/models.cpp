@@ -25,19 +25,10 @@ std::string joined(const std::vector<std::string>& names) {
     return text.empty() ? "-" : text;
 }
 
-std::vector<KnownHead> table_of_heads() {
-    const std::filesystem::path file = find_beside_models("heads.json", model_folders());
-    return file.empty() ? std::vector<KnownHead>{} : read_known_heads(file);
-}
-
 // The published head for a model by its name, as -m understands it; empty if none is known.
 std::string known_head(const std::string& name, std::span<const KnownHead> table) {
-    try {
-        const auto known = known_head_for(parse_repository_name(name), table);
-        return known ? "hf:" + known->head.id() : "";
-    } catch (const UsageError&) {
-        return "";  // no name of a repository
-    }
+    const auto known = known_head_for(name, table);
+    return known ? "hf:" + known->head.id() : "";
 }
 
 // Whether the user wants the files deleted, if that can be asked.
@@ -69,7 +60,7 @@ int remove_model(const ModelsOptions& options) {
 int run_models(const ModelsOptions& options) {
     if (options.action) return remove_model(options);
     const std::vector<ModelAtHand> models = models_at_hand(model_folders());
-    const std::vector<KnownHead> table_of_known = table_of_heads();
+    const std::vector<KnownHead> table_of_known = read_known_heads(model_folders());
     const uint64_t memory = platform::memory_bytes();
     if (options.json) {
         Json::Array list;

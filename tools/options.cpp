@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <filesystem>
 #include <memory>
 #include <random>
 #include <sstream>
@@ -128,11 +127,6 @@ void check_together(const ChatOptions& options) {
         throw UsageError("--single-turn needs the message: aerie chat --single-turn \"Hello\"");
     if (options.message && options.message->empty())
         throw UsageError("the message is empty: give a text");
-    std::error_code ignored;
-    if (options.message && !options.model.model &&
-        (options.message->ends_with(".gguf") || std::filesystem::exists(*options.message, ignored)))
-        throw UsageError(in_quotes(*options.message) +
-                         " would be the first message: a model is given with -m");
 }
 
 void check_together(const TokenizeOptions& options) {

@@ -135,6 +135,7 @@ bool Generation::push(const ChosenTokens& output, size_t i) {
 bool Generation::end(FinishReason reason) {
     has_ended_ = true;
     result_.finish = reason;
+    if (request_.answer.drafts) result_.stats.cost_of_4_rows = batch_.pass_cost(4);
     say(stream_.finish());
     return false;
 }
@@ -166,7 +167,6 @@ void Generation::count_time(double since, const PhaseSeconds& before) {
     stats.draft_seconds += now.draft - before.draft;
     stats.verify_seconds += now.verify - before.verify;
     stats.sample_seconds += now.sample - before.sample;
-    if (request_.answer.drafts) stats.cost_of_4_rows = batch_.pass_cost(4);
     stats.host_seconds =
         stats.decode_seconds - stats.draft_seconds - stats.verify_seconds - stats.sample_seconds;
 }

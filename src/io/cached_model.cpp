@@ -1,6 +1,5 @@
 #include "io/cached_model.h"
 
-#include <algorithm>
 #include <set>
 #include <system_error>
 
@@ -15,13 +14,6 @@ namespace aerie {
 namespace fs = std::filesystem;
 
 namespace {
-
-uint64_t bytes_of(const fs::path& file) {
-    std::error_code error;
-    if (!fs::is_regular_file(file, error)) return 0;
-    const uint64_t bytes = fs::file_size(file, error);
-    return error ? 0 : bytes;
-}
 
 // The blob that an entry of a snapshot links to; empty if the entry is the file itself.
 fs::path blob_of(const fs::path& repository, const fs::path& entry) {

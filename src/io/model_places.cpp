@@ -64,13 +64,7 @@ fs::path hugging_face_snapshot(const RepositoryName& name) {
     return cached_snapshot(repository_in_cache(hugging_face_cache(), name.org, name.name));
 }
 
-uint64_t bytes_of(const fs::path& file) {
-    std::error_code error;
-    const uint64_t bytes = fs::file_size(file, error);
-    return error ? 0 : bytes;
-}
-
-uint64_t bytes_of(const fs::path& folder, const std::vector<RepositoryFile>& files) {
+uint64_t bytes_of_all(const fs::path& folder, const std::vector<RepositoryFile>& files) {
     uint64_t bytes = 0;
     for (const RepositoryFile& file : files) bytes += bytes_of(folder / file.path);
     return bytes;
@@ -83,7 +77,8 @@ void add_models(std::vector<PlacedModel>& all, const fs::path& folder, const std
     const std::vector<GgufModel> models = gguf_models_of(files);
     for (const GgufModel& model : models)
         all.push_back({models.size() == 1 ? id : id + ":" + model.quant,
-                       folder / model.files.front().path, program, bytes_of(folder, model.files)});
+                       folder / model.files.front().path, program,
+                       bytes_of_all(folder, model.files)});
     if (!models.empty()) return;
     try {
         choose_model(files, parse_repository_name(id));
@@ -201,6 +196,12 @@ void add_hugging_face_models(std::vector<PlacedModel>& all, const fs::path& cach
 
 }  // namespace
 
+uint64_t bytes_of(const fs::path& file) {
+    std::error_code error;
+    const uint64_t bytes = fs::file_size(file, error);
+    return error ? 0 : bytes;
+}
+
 std::vector<RepositoryFile> files_in(const fs::path& folder) {
     std::vector<RepositoryFile> files;
     add_files(files, folder, "");
@@ -218,7 +219,7 @@ std::vector<PlacedModel> placed_models() {
     const fs::path flat = llama_cpp_folder();
     for (const GgufModel& model : gguf_models_of(llama_cpp_files(flat, "")))
         all.push_back({(flat / model.files.front().path).string(), flat / model.files.front().path,
-                       "llama.cpp", bytes_of(flat, model.files)});
+                       "llama.cpp", bytes_of_all(flat, model.files)});
     for (const fs::path& folder : ollama_folders()) add_ollama_models(all, folder);
     return all;
 }
@@ -250,7 +251,7 @@ uint64_t weight_bytes_of(const fs::path& model) {
     if (!is_folder(model)) {
         for (const GgufModel& other : gguf_models_of(files_in(model.parent_path())))
             if (other.files.front().path == model.filename())
-                return bytes_of(model.parent_path(), other.files);
+                return bytes_of_all(model.parent_path(), other.files);
         return bytes_of(model);
     }
     uint64_t bytes = 0;

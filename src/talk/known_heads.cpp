@@ -8,6 +8,7 @@
 #include "core/utf8.h"
 #include "io/input_file.h"
 #include "io/json.h"
+#include "talk/locate.h"
 
 namespace aerie {
 
@@ -90,8 +91,18 @@ std::vector<KnownHead> read_known_heads(const std::filesystem::path& file) {
     return heads;
 }
 
-std::optional<KnownHead> known_head_for(const RepositoryName& target,
-                                        std::span<const KnownHead> heads) {
+std::vector<KnownHead> read_known_heads(std::span<const std::filesystem::path> folders) {
+    const std::filesystem::path file = find_beside_models("heads.json", folders);
+    return file.empty() ? std::vector<KnownHead>{} : read_known_heads(file);
+}
+
+std::optional<KnownHead> known_head_for(const std::string& name, std::span<const KnownHead> heads) {
+    RepositoryName target;
+    try {
+        target = parse_repository_name(name);
+    } catch (const UsageError&) {
+        return {};
+    }
     const bool is_gguf = model_name(target).size() < target.name.size();
     for (const KnownHead& known : heads) {
         if (lower_ascii(target.id()) == lower_ascii(known.target.id())) return known;

@@ -4,6 +4,18 @@
 
 namespace aerie {
 
+Sampling model_sampling(const GenerationConfig& model) {
+    Sampling sampling;
+    const bool is_silent =
+        model.do_sample != false && !model.temperature && !model.top_k && !model.top_p;
+    sampling.filters.temperature = float(model.temperature.value_or(is_silent ? 0.7 : 1));
+    sampling.filters.top_k = model.top_k.value_or(0);
+    sampling.filters.top_p = float(model.top_p.value_or(is_silent ? 0.95 : 1));
+    sampling.penalties.repetition = float(model.repetition_penalty.value_or(1));
+    if (model.do_sample == false) sampling.filters.temperature = 0;
+    return sampling;
+}
+
 std::string in_words(const Sampling& sampling) {
     const Filters& filters = sampling.filters;
     std::ostringstream words;

@@ -14,7 +14,7 @@ namespace {
 
 std::string head_for(const std::string& target) {
     static const std::vector<KnownHead> heads = read_known_heads(models_dir() / "heads.json");
-    const auto known = known_head_for(parse_repository_name(target), heads);
+    const auto known = known_head_for(target, heads);
     return known ? known->head.id() : "";
 }
 

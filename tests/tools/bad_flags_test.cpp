@@ -142,6 +142,7 @@ const std::vector<BadCase> kCommands = {
     usage("CacheType", {"-ctk", "q8_0"}, {"-ctk q8_0", "f16 or f32"}),
     usage("BuiltInTemplate", {"--chat-template", "chatml"}, {"--chat-template", "--template FILE"}),
     usage("FileOfRepository", {"-hff", "x.gguf"}, {"-hff", "-hf ORG/NAME:Q4_K_M"}),
+    command("BatchAtEnd", {"generate", "-p", "x", "-b"}, {"-b needs a value"}, 2),
     command("SamplingOfServe", {"serve", "--top-k", "3"}, {"--top-k", "each request"}, 2),
     command("NameOfModelAsMessage", {"chat", "aerie-tiny"}, {"'aerie-tiny'", "-m", "aerie run"}, 2),
     command("UnknownCommandLikeRun", {"rnu"}, {"did you mean run?"}, 2),
