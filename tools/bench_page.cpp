@@ -12,7 +12,7 @@ namespace aerie {
 
 namespace {
 
-constexpr const char* kStyle = R"css(
+constexpr const char* kBenchStyle = R"css(
 .spread{stroke:var(--first);stroke-width:6;opacity:.25;stroke-linecap:round}
 .verify{fill:var(--first)}.draft{fill:var(--second)}.rest{fill:var(--rest)}
 )css";
@@ -207,7 +207,7 @@ std::string bench_page(const BenchReport& report) {
     std::filesystem::path model = report.name;
     if (!model.has_filename()) model = model.parent_path();
     const std::string title = escaped(model.filename().string()) + ", " + report.weights;
-    std::string html = page_begin("aerie bench: " + title, kStyle);
+    std::string html = page_begin("aerie bench: " + title, kBenchStyle);
     html += "<h1>" + title + "</h1>\n<p class=soft>" + escaped(report.description) +
             format("; %s cache, %d tokens of context, %d rounds, peak memory %.0f MiB</p>\n",
                    report.kv.c_str(), report.prompt_tokens, report.result.rounds,

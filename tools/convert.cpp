@@ -12,7 +12,7 @@ namespace aerie {
 
 namespace {
 
-struct Interrupted {};
+struct ConversionInterrupted {};
 
 std::vector<std::string> add_tokenizer(const ModelFiles& files, GgufMetadata& metadata) {
     if (!files.target.tokenizer) return {"the model has no tokenizer, and neither has the file"};
@@ -39,7 +39,7 @@ int run_convert(const ConvertOptions& options) {
     ProgressLine progress(options.quiet);
     GgufRows rows = made.rows();
     rows.on_written = [&, done = size_t(0)](size_t bytes) mutable {
-        if (interrupted()) throw Interrupted();
+        if (interrupted()) throw ConversionInterrupted();
         done += bytes;
         progress.show("writing " + place.string() + ": " + std::to_string(done >> 20) + " of " +
                       std::to_string(made.data_bytes() >> 20) + " MiB");
@@ -47,7 +47,7 @@ int run_convert(const ConvertOptions& options) {
     PendingFile file(place, PendingFile::Kind::file);
     try {
         write_gguf(file, made.metadata(), made.tensors(), rows);
-    } catch (const Interrupted&) {
+    } catch (const ConversionInterrupted&) {
         return interrupted();
     }
     file.finish();

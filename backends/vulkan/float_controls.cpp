@@ -3,12 +3,13 @@
 // float controls without an extension.
 #include "vulkan/float_controls.h"
 
+#include "vulkan/spirv.h"
+
 namespace aerie::vulkan {
 
 namespace {
 
-constexpr size_t kHeaderWords = 5;
-constexpr uint32_t kOpEntryPoint = 15, kOpExecutionMode = 16, kOpCapability = 17;
+constexpr uint32_t kOpEntryPoint = 15, kOpExecutionMode = 16;
 constexpr uint32_t kDenormPreserve = 4459, kSignedZeroInfNanPreserve = 4461,
                    kRoundingModeRte = 4462;
 
@@ -33,12 +34,12 @@ std::vector<Mode> modes_of(const FloatControls& controls) {
 std::vector<uint32_t> with_float_controls(std::span<const uint32_t> words,
                                           const FloatControls& controls) {
     const std::vector<Mode> modes = modes_of(controls);
-    std::vector<uint32_t> out(words.begin(), words.begin() + kHeaderWords);
+    std::vector<uint32_t> out(words.begin(), words.begin() + kSpirvHeaderWords);
     uint32_t declared = 0;  // each capability is declared once
     for (const Mode& mode : modes)
         if (declared != mode.capability())
             out.insert(out.end(), {2u << 16 | kOpCapability, declared = mode.capability()});
-    for (size_t i = kHeaderWords; i < words.size();) {
+    for (size_t i = kSpirvHeaderWords; i < words.size();) {
         const size_t length = words[i] >> 16;
         const auto from = words.begin() + std::ptrdiff_t(i);
         out.insert(out.end(), from, from + std::ptrdiff_t(length));

@@ -11,9 +11,9 @@ namespace aerie::vulkan {
 
 namespace {
 
-constexpr int kGroupSize = 64, kQuadsOfOne = 64, kQuadBytes = 16;
-constexpr size_t kUnit = size_t(kGroupSize) * kQuadsOfOne * kQuadBytes;  // bytes per workgroup
-constexpr size_t kMaxUnits = (size_t(1) << 30) / kUnit;                  // workgroups per part
+constexpr int kGroupSize = 64, kQuadsOfOne = 64, kBytesOfAQuad = 16;
+constexpr size_t kUnit = size_t(kGroupSize) * kQuadsOfOne * kBytesOfAQuad;  // bytes per workgroup
+constexpr size_t kMaxUnits = (size_t(1) << 30) / kUnit;                     // workgroups per part
 constexpr double kWorkOfWord = 8;  // multiply-adds of a 4-bit matmul per word of memory
 
 }  // namespace

@@ -5,13 +5,15 @@
 #include <map>
 #include <set>
 
+#include "vulkan/spirv.h"
+
 namespace aerie::vulkan {
 
 namespace {
 
-constexpr size_t kHeaderWords = 5, kBound = 3;  // a word of the header: the largest id + 1
-constexpr uint32_t kOpCapability = 17, kOpConstant = 43, kOpLoad = 61, kOpStore = 62,
-                   kOpControlBarrier = 224, kOpMatrixLoad = 4457, kOpMatrixStore = 4458;
+constexpr size_t kBound = 3;  // a word of the header: the largest id + 1
+constexpr uint32_t kOpConstant = 43, kOpLoad = 61, kOpStore = 62, kOpControlBarrier = 224,
+                   kOpMatrixLoad = 4457, kOpMatrixStore = 4458;
 constexpr uint32_t kVulkanMemoryModel = 5345;
 constexpr uint32_t kMakeAvailable = 0x8, kMakeVisible = 0x10;  // bits of an access; each has a
                                                                // scope
@@ -26,7 +28,7 @@ uint32_t opcode(const Instruction& one) {
 
 template <class Body>
 void for_each_instruction(std::span<const uint32_t> words, const Body& body) {
-    for (size_t i = kHeaderWords; i < words.size(); i += words[i] >> 16)
+    for (size_t i = kSpirvHeaderWords; i < words.size(); i += words[i] >> 16)
         body(Instruction(words.begin() + std::ptrdiff_t(i),
                          words.begin() + std::ptrdiff_t(i + (words[i] >> 16))));
 }
@@ -70,7 +72,7 @@ Module look_at(std::span<const uint32_t> words) {
 std::vector<uint32_t> ordered_by_barriers(std::span<const uint32_t> words) {
     const Module module = look_at(words);
     if (!module.has_model) return {words.begin(), words.end()};
-    std::vector<uint32_t> out(words.begin(), words.begin() + kHeaderWords);
+    std::vector<uint32_t> out(words.begin(), words.begin() + kSpirvHeaderWords);
     std::map<uint32_t, uint32_t> stronger;  // constants of barriers: new id by old id
     for_each_instruction(words, [&](Instruction one) {
         leave_to_barriers(one);

@@ -20,7 +20,7 @@ constexpr int kTurns = 4;
 // better.
 constexpr float kShares[] = {1.0f, 0.95f, 0.9f, 0.8f};
 
-int nearest(float value, int low, int high) {
+int rounded_to(float value, int low, int high) {
     return int(std::lrint(std::clamp(value, float(low), float(high))));
 }
 
@@ -54,7 +54,7 @@ double error_of(const Values& values, const Steps& steps, int low, int high) {
     double error = 0;
     for (int i = 0; i < values.count; ++i) {
         const float x = values.x[size_t(i)];
-        const float q = float(nearest((x + steps.least) * inverse, low, high));
+        const float q = float(rounded_to((x + steps.least) * inverse, low, high));
         const double off = double(x) - (double(steps.scale) * q - double(steps.least));
         error += values.weight[size_t(i)] * off * off;
     }
@@ -68,7 +68,7 @@ Steps refitted(const Values& values, const Steps& steps, int low, int high, bool
     for (int i = 0; i < values.count; ++i) {
         const float x = values.x[size_t(i)];
         const double weight = values.weight[size_t(i)];
-        const double q = nearest((x + steps.least) * inverse, low, high);
+        const double q = rounded_to((x + steps.least) * inverse, low, high);
         w += weight;
         wq += weight * q;
         wqq += weight * q * q;
@@ -132,13 +132,13 @@ float unit_of(const float* scales, int count, float most) {
 }
 
 int in_units(float value, float unit, int low, int high) {
-    return unit != 0 ? nearest(value / unit, low, high) : 0;
+    return unit != 0 ? rounded_to(value / unit, low, high) : 0;
 }
 
-// The quantised value q for which scale * q - least is nearest to x.
+// The quantised value q for which scale * q - least is rounded_to to x.
 int step_of(float x, float scale, float least, int low, int high) {
     if (scale == 0 || std::isnan(x)) return std::clamp(0, low, high);
-    return nearest((x + least) / scale, low, high);
+    return rounded_to((x + least) / scale, low, high);
 }
 
 void put_six_bits(uint8_t* scales, int j, int scale, int least) {

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxIndexBytes = 16 << 20;
-constexpr size_t kMaxTensors = 65'536;
+constexpr size_t kMaxIndexTensors = 65'536;
 
 struct WeightFormat {
     const char* file;
@@ -41,8 +41,8 @@ std::map<std::string, std::string> read_index(const fs::path& folder, const std:
     if (!weights || !weights->object() || weights->object()->empty()) {
         throw Error(name + ": no weight_map, or an empty one");
     }
-    if (weights->object()->size() > kMaxTensors) {
-        throw Error(name + ": more than " + std::to_string(kMaxTensors) + " tensors");
+    if (weights->object()->size() > kMaxIndexTensors) {
+        throw Error(name + ": more than " + std::to_string(kMaxIndexTensors) + " tensors");
     }
     std::map<std::string, std::string> shard_of;
     for (const auto& [tensor, shard] : *weights->object()) {

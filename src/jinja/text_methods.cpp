@@ -10,7 +10,7 @@
 namespace aerie::jinja {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t(kMaxTextBytes) + 1;
+constexpr int64_t kMaxPaddedWidth = int64_t(kMaxTextBytes) + 1;
 
 Value list_of(const Call& call, const std::vector<Text>& parts, ListKind kind = ListKind::list) {
     std::vector<Value> items;
@@ -147,7 +147,7 @@ Value filled(const Call& call, int left) {
     call.needed(0);
     const Text fill = call.text(1, " ");
     if (char_count(call.workspace, fill.view()) != 1) call.fail("the fill is one character");
-    const int64_t width = std::clamp<int64_t>(call.whole(0, 0), 0, kMaxWidth);
+    const int64_t width = std::clamp<int64_t>(call.whole(0, 0), 0, kMaxPaddedWidth);
     const int64_t missing =
         std::max<int64_t>(width - int64_t(char_count(call.workspace, text.view())), 0);
     const int64_t before = left == 5 ? missing / 2 + (missing & width & 1) : missing * left / 10;
@@ -167,7 +167,7 @@ Value to_the_right(const Call& call) {
 Value with_zeros(const Call& call) {
     const Text text = call.self.text;
     call.needed(0);
-    const int64_t width = std::clamp<int64_t>(call.whole(0, 0), 0, kMaxWidth);
+    const int64_t width = std::clamp<int64_t>(call.whole(0, 0), 0, kMaxPaddedWidth);
     const int64_t missing =
         std::max<int64_t>(width - int64_t(char_count(call.workspace, text.view())), 0);
     const bool has_sign = text.view().starts_with('-') || text.view().starts_with('+');
@@ -195,7 +195,7 @@ Value formatted_by_dict(const Call& call) {
 // A tab fills its column up to the next multiple of the size.
 Value without_tabs(const Call& call) {
     const Text text = call.self.text;
-    const int64_t size = std::clamp<int64_t>(call.whole(0, 8), 0, kMaxWidth);
+    const int64_t size = std::clamp<int64_t>(call.whole(0, 8), 0, kMaxPaddedWidth);
     TextBuilder out(call.workspace);
     int64_t column = 0;
     for (size_t at = 0; at < text.size;) {

@@ -9,7 +9,7 @@
 namespace aerie::jinja {
 namespace {
 
-constexpr size_t kMaxWidth = 1000;
+constexpr size_t kMaxFieldWidth = 1000;
 
 constexpr std::array<std::string_view, 7> kDays = {"Sunday",   "Monday", "Tuesday", "Wednesday",
                                                    "Thursday", "Friday", "Saturday"};
@@ -233,8 +233,8 @@ Layout layout_at(std::string_view pattern, size_t& at) {
     }
     for (; next() >= '0' && next() <= '9'; ++at) {
         layout.width = layout.width * 10 + size_t(next() - '0');
-        if (layout.width > kMaxWidth)
-            throw Fault("strftime_now wider than " + std::to_string(kMaxWidth));
+        if (layout.width > kMaxFieldWidth)
+            throw Fault("strftime_now wider than " + std::to_string(kMaxFieldWidth));
     }
     if (next() == 'E' || next() == 'O') layout.modifier = pattern[at++];
     return layout;

@@ -14,9 +14,9 @@ namespace aerie {
 
 namespace {
 
-class Reader {
+class GgufTokenizerReader {
   public:
-    explicit Reader(const GgufMetadata& metadata)
+    explicit GgufTokenizerReader(const GgufMetadata& metadata)
         : metadata_(metadata),
           texts_(metadata.strings("tokenizer.ggml.tokens")),
           types_(metadata.find("tokenizer.ggml.token_type")
@@ -56,7 +56,7 @@ class Reader {
     std::unordered_set<size_t> control_tokens_;  // ids
 };
 
-PieceType Reader::written_type(size_t id) const {
+PieceType GgufTokenizerReader::written_type(size_t id) const {
     const int64_t type = types_ ? types_->integer(id).value_or(0) : int64_t(PieceType::normal);
     if (type < 1 || type > 6)
         fail("token " + std::to_string(id) + " is of type " + std::to_string(type) +
@@ -64,7 +64,7 @@ PieceType Reader::written_type(size_t id) const {
     return PieceType(type);
 }
 
-int Reader::token(const char* key) const {
+int GgufTokenizerReader::token(const char* key) const {
     if (!metadata_.find(key)) return -1;
     const int64_t id = metadata_.integer(key);
     if (id < 0 || uint64_t(id) >= texts_.size())
@@ -72,7 +72,7 @@ int Reader::token(const char* key) const {
     return int(id);
 }
 
-BpeTokenizer Reader::scored() const {
+BpeTokenizer GgufTokenizerReader::scored() const {
     const GgufValue& scores = metadata_.numbers("tokenizer.ggml.scores");
     if (scores.size() != texts_.size())
         fail("'tokenizer.ggml.scores' has not one entry for each token");
@@ -95,7 +95,7 @@ BpeTokenizer Reader::scored() const {
     return tokenizer_of(pieces);
 }
 
-const GgufPreTokenizer& Reader::pre_tokenizer() const {
+const GgufPreTokenizer& GgufTokenizerReader::pre_tokenizer() const {
     const std::string_view name = metadata_.string("tokenizer.ggml.pre");
     if (const GgufPreTokenizer* pre_tokenizer = find_gguf_pre_tokenizer(name))
         return *pre_tokenizer;
@@ -105,7 +105,7 @@ const GgufPreTokenizer& Reader::pre_tokenizer() const {
 
 // Files that declare a control token as a normal one may have merges that produce it. These are
 // left out, for text must not become a control token.
-Merges Reader::merges(const Vocabulary& vocabulary) const {
+Merges GgufTokenizerReader::merges(const Vocabulary& vocabulary) const {
     const GgufValue& list = metadata_.strings("tokenizer.ggml.merges");
     std::unordered_set<std::string_view> control_texts;
     for (const size_t id : control_tokens_) control_texts.insert(texts_.string(id));
@@ -123,7 +123,8 @@ Merges Reader::merges(const Vocabulary& vocabulary) const {
     return merges;
 }
 
-BpeTokenizer::Parts Reader::byte_level_parts(const GgufPreTokenizer& pre_tokenizer) const {
+BpeTokenizer::Parts GgufTokenizerReader::byte_level_parts(
+    const GgufPreTokenizer& pre_tokenizer) const {
     Vocabulary vocabulary;
     std::vector<AddedToken> added;
     for (size_t id = 0; id < texts_.size(); ++id) {
@@ -151,7 +152,7 @@ BpeTokenizer::Parts Reader::byte_level_parts(const GgufPreTokenizer& pre_tokeniz
     return parts;
 }
 
-BpeTokenizer Reader::byte_level() const {
+BpeTokenizer GgufTokenizerReader::byte_level() const {
     const GgufPreTokenizer& row = pre_tokenizer();
     const auto parts = [&] {
         try {
@@ -168,7 +169,7 @@ BpeTokenizer Reader::byte_level() const {
 }  // namespace
 
 GgufTokenizer gguf_tokenizer(const GgufMetadata& metadata) {
-    const Reader reader(metadata);
+    const GgufTokenizerReader reader(metadata);
     const std::string_view model = metadata.string("tokenizer.ggml.model");
     if (model != "llama" && model != "gpt2")
         reader.fail("a tokenizer of kind " + in_quotes(model) + " is not supported");

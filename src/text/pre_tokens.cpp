@@ -9,7 +9,7 @@ namespace aerie {
 namespace {
 
 // Limit for the bytes of the words that steps rewrite.
-constexpr size_t kMaxMore = 64 << 10, kMaxGrowth = 64;
+constexpr size_t kMaxRewritten = 64 << 10, kMaxRewrittenPerByte = 64;
 
 struct Word {
     std::string_view text;
@@ -151,7 +151,7 @@ std::vector<std::string_view> PreTokens::cut(std::string_view text, bool begins_
                                              Regex::Scratch& scratch) const {
     std::vector<Word> words, next;
     std::vector<Span> found;
-    size_t left = kMaxMore + kMaxGrowth * text.size();
+    size_t left = kMaxRewritten + kMaxRewrittenPerByte * text.size();
     const Regex::Scratch::Watch watch(scratch);
     if (!text.empty()) words.push_back({text, begins_text});
     for (const Step& step : steps_) {

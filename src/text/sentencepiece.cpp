@@ -83,9 +83,9 @@ class Message {
     const std::string& file_;
 };
 
-class Reader {
+class ProtobufReader {
   public:
-    explicit Reader(const std::string& file) { pieces_.file = file; }
+    explicit ProtobufReader(const std::string& file) { pieces_.file = file; }
 
     ScoredPieces read(std::string_view bytes);
 
@@ -106,14 +106,14 @@ class Reader {
     std::array<int64_t, 4> special_ids_ = {-1, -1, -1, -1};  // unk, bos, eos, pad; -1: not given
 };
 
-void Reader::expect(const Field& field, Wire wire, uint64_t& seen) const {
+void ProtobufReader::expect(const Field& field, Wire wire, uint64_t& seen) const {
     if (field.wire != wire || (field.number < 64 && (seen >> field.number & 1))) {
         fail("field " + std::to_string(field.number) + " of the model is malformed");
     }
     if (field.number < 64) seen |= uint64_t(1) << field.number;
 }
 
-ScoredPiece Reader::read_piece(std::string_view bytes) const {
+ScoredPiece ProtobufReader::read_piece(std::string_view bytes) const {
     constexpr uint32_t kText = 1, kScore = 2, kType = 3;
     ScoredPiece piece;
     uint64_t seen = 0;
@@ -135,7 +135,7 @@ ScoredPiece Reader::read_piece(std::string_view bytes) const {
     return piece;
 }
 
-void Reader::read_trainer(std::string_view bytes) {
+void ProtobufReader::read_trainer(std::string_view bytes) {
     constexpr uint32_t kModelType = 3, kSpaceAsSuffix = 24, kByteFallback = 35, kFirstId = 40,
                        kBosPiece = 46, kEosPiece = 47;
     constexpr uint64_t kBpe = 2;
@@ -163,7 +163,7 @@ void Reader::read_trainer(std::string_view bytes) {
     if (!is_bpe) fail("no BPE model; others are not supported");
 }
 
-void Reader::refuse_map(std::string_view bytes) const {
+void ProtobufReader::refuse_map(std::string_view bytes) const {
     constexpr uint32_t kMap = 2;
     uint64_t seen = 0;
     Message message(bytes, pieces_.file);
@@ -174,7 +174,7 @@ void Reader::refuse_map(std::string_view bytes) const {
     }
 }
 
-void Reader::read_normalizer(std::string_view bytes) {
+void ProtobufReader::read_normalizer(std::string_view bytes) {
     constexpr uint32_t kPrepends = 3, kRemoves = 4, kEscapes = 5;
     refuse_map(bytes);
     uint64_t seen = 0;
@@ -189,7 +189,7 @@ void Reader::read_normalizer(std::string_view bytes) {
     }
 }
 
-void Reader::check_ids() const {
+void ProtobufReader::check_ids() const {
     for (const int64_t id : special_ids_) {
         if (id < -1 || id >= int64_t(pieces_.pieces.size())) {
             fail("special id " + std::to_string(id) + " outside the " +
@@ -198,14 +198,14 @@ void Reader::check_ids() const {
     }
 }
 
-int Reader::id_of(std::string_view text) const {
+int ProtobufReader::id_of(std::string_view text) const {
     for (size_t id = 0; id < pieces_.pieces.size(); ++id) {
         if (pieces_.pieces[id].text == text) return int(id);
     }
     return -1;
 }
 
-ScoredPieces Reader::read(std::string_view bytes) {
+ScoredPieces ProtobufReader::read(std::string_view bytes) {
     constexpr uint32_t kPiece = 1, kTrainer = 2, kNormalizer = 3, kDenormalizer = 5;
     if (bytes.size() > kMaxModelBytes) fail("larger than 16 MB");
     pieces_.removes_spaces = true;
@@ -229,7 +229,7 @@ ScoredPieces Reader::read(std::string_view bytes) {
 }  // namespace
 
 ScoredPieces read_sentencepiece(std::string_view model, const std::string& file) {
-    return Reader(file).read(model);
+    return ProtobufReader(file).read(model);
 }
 
 }  // namespace aerie

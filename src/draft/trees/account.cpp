@@ -10,7 +10,7 @@ constexpr double kFirstBalance = 1.5;  // plain cycles that drafting may lose at
 constexpr double kMaxBalance = 8;      // largest balance, however much was gained
 constexpr double kShare = 1.0 / 64;    // part of plain decoding's time that probes may spend
 constexpr double kMinShare = 1.0 / 512;
-constexpr double kMemory = 0.99;
+constexpr double kDecay = 0.99;
 
 }  // namespace
 
@@ -21,8 +21,8 @@ void Account::begin_text() {
 }
 
 void Account::settle(double brought, double cost, bool drafted) {
-    tokens = tokens * kMemory + brought;
-    time = time * kMemory + cost;
+    tokens = tokens * kDecay + brought;
+    time = time * kDecay + cost;
     rate = std::max(1.0, tokens / time);
     const double gain = drafted ? brought - cost : share;
     balance = std::min(kMaxBalance, balance + gain);

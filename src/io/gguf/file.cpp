@@ -13,9 +13,9 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxKeys = 65'536;
-constexpr size_t kMaxTensors = 65'536;
+constexpr size_t kMaxGgufTensors = 65'536;
 constexpr size_t kMaxNameBytes = 65'535;
-constexpr size_t kMaxDims = 4;
+constexpr size_t kMaxGgufDims = 4;
 constexpr int64_t kDefaultAlignment = 32;
 constexpr int64_t kMaxAlignment = 1 << 20;
 constexpr size_t kMinInfoBytes = 8 + 4 + 8 + 4 + 8;  // description of a tensor of one dimension
@@ -44,7 +44,7 @@ Counts read_start(GgufCursor& cursor) {
     if (version < 2 || version > 3)
         cursor.fail("GGUF version " + std::to_string(version) + ", expected 2 or 3");
     Counts counts;
-    counts.tensors = read_count(cursor, kMaxTensors, "tensors");
+    counts.tensors = read_count(cursor, kMaxGgufTensors, "tensors");
     counts.keys = read_count(cursor, kMaxKeys, "keys");
     return counts;
 }
@@ -76,7 +76,7 @@ size_t alignment_of(const GgufMetadata& metadata) {
 // Reads a shape, rows first; the product of its dimensions fits in 63 bits.
 std::vector<int64_t> read_shape(GgufCursor& cursor, const std::string& what) {
     const uint64_t dims = cursor.integer(sizeof(uint32_t), what);
-    if (dims < 1 || dims > kMaxDims)
+    if (dims < 1 || dims > kMaxGgufDims)
         cursor.fail(what + ": " + std::to_string(dims) + " dimensions, expected 1 to 4");
     std::vector<int64_t> shape;
     int64_t elements = 1;

@@ -7,7 +7,7 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxMemo = 1'000'000;
-constexpr size_t kMaxDims = 8;
+constexpr size_t kMaxPickledDims = 8;
 
 }  // namespace
 
@@ -104,7 +104,8 @@ std::span<const PickleMachine::Ref> PickleMachine::tuple(Ref ref, const char* wh
 
 std::vector<int64_t> PickleMachine::sizes(Ref ref, const char* what) const {
     const std::span<const Ref> elements = tuple(ref, what);
-    if (elements.size() > kMaxDims) fail(std::string("pickle: ") + what + " of over 8 dimensions");
+    if (elements.size() > kMaxPickledDims)
+        fail(std::string("pickle: ") + what + " of over 8 dimensions");
     std::vector<int64_t> numbers;
     for (const Ref element : elements) numbers.push_back(integer(element, what));
     return numbers;

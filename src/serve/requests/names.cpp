@@ -9,7 +9,7 @@ namespace aerie {
 
 namespace {
 
-constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz", kDigits = "0123456789";
+constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz", kDecimalDigits = "0123456789";
 
 bool is_made_of(std::string_view text, std::string_view first, std::string_view second,
                 std::string_view third = "") {
@@ -29,7 +29,7 @@ std::string in_lower_case(std::string_view text) {
 bool is_port(std::string_view text) {
     int port = 0;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), port);
-    return is_made_of(text, kDigits, "") && text.front() != '0' && read.ec == std::errc() &&
+    return is_made_of(text, kDecimalDigits, "") && text.front() != '0' && read.ec == std::errc() &&
            port <= 65535;
 }
 
@@ -41,8 +41,8 @@ bool is_authority(std::string_view text) {
     const std::string_view host = text.substr(0, colon);
     if (host.starts_with('['))
         return host.ends_with(']') &&
-               is_made_of(host.substr(1, host.size() - 2), "abcdef", kDigits, ":.");
-    return is_made_of(host, kLetters, kDigits, "-_.") && !host.starts_with('.') &&
+               is_made_of(host.substr(1, host.size() - 2), "abcdef", kDecimalDigits, ":.");
+    return is_made_of(host, kLetters, kDecimalDigits, "-_.") && !host.starts_with('.') &&
            host.find("..") == host.npos;
 }
 
@@ -61,7 +61,7 @@ std::string as_sent(std::string_view url) {
     const std::string own_port = scheme == "http" ? ":80" : ":443";
     if (is_web(scheme) && authority.ends_with(own_port))
         authority.resize(authority.size() - own_port.size());
-    if (!is_made_of(scheme, kLetters, kDigits, "+-.") || !is_authority(authority)) return "";
+    if (!is_made_of(scheme, kLetters, kDecimalDigits, "+-.") || !is_authority(authority)) return "";
     return scheme + "://" + (is_web(scheme) ? authority : std::string(given));
 }
 
