@@ -9,6 +9,7 @@
 #include "reading_line.h"
 #include "shading.h"
 #include "terminal.h"
+#include "thoughts.h"
 #include "word_wrap.h"
 
 namespace aerie {
@@ -17,6 +18,8 @@ namespace {
 
 // Few enough tokens that nobody needs a progress line.
 constexpr int kSoonRead = 64;
+// As many tokens as <think> and the line break behind it may have.
+constexpr std::ptrdiff_t kTagTokens = 10;
 
 std::string whole(int count, const char* what) {
     return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
@@ -91,12 +94,25 @@ std::vector<int> Answerer::prompt_with_room(Dialogue& dialogue, int max_tokens) 
 // on_text is called while a token is taken up, so the newest origin is that of the token that made
 // the text whole.
 void Answerer::run(const Request& request, const AnswerSettings& settings) {
-    Shading shading(settings.shade && has_colors(stdout));
+    const bool has_looks = has_colors(stdout);
+    Shading shading(settings.shade && has_looks, has_looks);
+    const std::vector<int>& prompt = request.prompt;
+    Thoughts thoughts(model_->tokenizer().decode(
+        {prompt.end() - std::min(kTagTokens, std::ptrdiff_t(prompt.size())), prompt.end()}));
     WordWrap wrap;
+    bool is_drafted = false;  // the newest token
     const auto show = [&](const std::vector<WordWrap::Piece>& pieces) {
         std::string bytes;
-        for (const auto& [text, is_drafted] : pieces) bytes += shading.put(text, is_drafted);
+        for (const auto& [text, marks] : pieces) bytes += shading.put(text, marks);
         print_bytes(bytes);
+    };
+    const auto show_parts = [&](const std::vector<Thoughts::Part>& parts) {
+        for (const auto& [text, is_thought] : parts)
+            show(wrap.put(text, {is_drafted, is_thought}, columns_of(stdout)));
+    };
+    const auto show_rest = [&] {
+        show_parts(thoughts.end());
+        show(wrap.end());
     };
     std::optional<HiddenTyping> hidden;
     if (settings.on_terminal) hidden.emplace();
@@ -105,8 +121,12 @@ void Answerer::run(const Request& request, const AnswerSettings& settings) {
     shown.on_text = [&](const std::string& text) {
         progress.clear();
         const Origin& origin = talk_->answer().result().origins.back();
-        show(wrap.put(shown_on(stdout, text), origin.kind == Origin::Kind::from_draft,
-                      columns_of(stdout)));
+        is_drafted = origin.kind == Origin::Kind::from_draft;
+        const std::string bytes = shown_on(stdout, text);
+        if (has_looks)
+            show_parts(thoughts.put(bytes));
+        else
+            show(wrap.put(bytes, {is_drafted}, columns_of(stdout)));
     };
     ReadingLine reading(progress);
     shown.on_read = [&](int done, int all) {
@@ -119,12 +139,12 @@ void Answerer::run(const Request& request, const AnswerSettings& settings) {
     } catch (const OutputError&) {
         throw;
     } catch (...) {
-        show(wrap.end());
+        show_rest();
         print_bytes(shading.end());
         throw;
     }
     progress.clear();
-    show(wrap.end());
+    show_rest();
     print_bytes(shading.end() + "\n");
 }
 
@@ -166,22 +186,10 @@ jinja::Rendered rendered(const NamedText& chat_template, const Tokenizer& tokeni
     return render_chat(chat_template, tokenizer.named_tokens(), conversation);
 }
 
-void check_system(const NamedText& chat_template, const Tokenizer& tokenizer,
+void check_system(const NamedText& chat_template, const NamedTokens& tokens,
                   const std::string& system) {
-    constexpr const char* kBlanks = " \t\r\n";
-    const Dialogue least{.system = system, .turns = {{"x", {}}}};
-    std::string why = "its chat template leaves it out";
-    // Templates may strip white space at its ends.
-    std::string words = system.substr(std::min(system.find_first_not_of(kBlanks), system.size()));
-    words.erase(words.find_last_not_of(kBlanks) + 1);
-    try {
-        if (rendered(chat_template, tokenizer, least).text.find(words) != std::string::npos) return;
-    } catch (const jinja::Failure&) {
-        throw;
-    } catch (const jinja::Refusal& refusal) {
-        why = refusal.message();
-    }
-    throw UsageError("this model takes no system message: " + why);
+    const std::string why = why_no_system_message(chat_template, tokens, system);
+    if (!why.empty()) throw UsageError("this model takes no system message: " + why);
 }
 
 }  // namespace aerie

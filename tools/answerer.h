@@ -46,7 +46,7 @@ jinja::Rendered rendered(const NamedText& chat_template, const Tokenizer& tokeni
                          const Dialogue& dialogue);
 
 // Throws UsageError if the template refuses the system message, or leaves it out.
-void check_system(const NamedText& chat_template, const Tokenizer& tokenizer,
+void check_system(const NamedText& chat_template, const NamedTokens& tokens,
                   const std::string& system);
 
 }  // namespace aerie

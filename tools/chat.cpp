@@ -187,7 +187,7 @@ void Chat::tell_first(const std::string& system) {
         dialogue_.system.reset();
         return print_note("(no system message)");
     }
-    check_system(template_, model_->tokenizer(), system);
+    check_system(template_, model_->tokenizer().named_tokens(), system);
     dialogue_.system = system;
     print_note("(system message set)");
 }
@@ -289,7 +289,7 @@ NamedText checked_template(const ChatOptions& options, const Tokenizer& tokenize
     else
         chat_template = chat_template_of(tokenizer);
     rendered(chat_template, tokenizer, {.turns = {{"x", {}}}});
-    if (options.system) check_system(chat_template, tokenizer, *options.system);
+    if (options.system) check_system(chat_template, tokenizer.named_tokens(), *options.system);
     return chat_template;
 }
 

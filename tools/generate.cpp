@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "answerer.h"
 #include "assumed.h"
 #include "commands.h"
 #include "core/error.h"
@@ -59,6 +60,15 @@ Conversation conversation_of(const ConversationOptions& chat,
     return conversation;
 }
 
+// The text with which the conversation begins if that is a system message, else null.
+const std::string* system_message(const Conversation& conversation) {
+    const Json::Array& messages = *conversation.messages.array();
+    if (messages.empty() || !messages.front().object()) return nullptr;
+    const Json *role = messages.front().find("role"), *content = messages.front().find("content");
+    const bool is_system = role && role->string() && *role->string() == "system";
+    return is_system && content ? content->string() : nullptr;
+}
+
 std::vector<int> prompt_ids(const Tokenizer& tokenizer, const GenerateOptions& options,
                             const std::optional<std::string>& prompt) {
     if (options.prompt_ids) return *options.prompt_ids;
@@ -66,11 +76,13 @@ std::vector<int> prompt_ids(const Tokenizer& tokenizer, const GenerateOptions& o
         return tokenizer.encode_from_start(*prompt,
                                            options.no_special ? Recognised::none : Recognised::all);
     const Conversation conversation = conversation_of(options.chat, prompt);
-    if (!options.chat.chat_template)
-        return encode_chat(tokenizer, render_chat(tokenizer, conversation));
-    const std::string& file = *options.chat.chat_template;
-    return encode_chat(
-        tokenizer, render_chat({read_input(file), file}, tokenizer.named_tokens(), conversation));
+    const std::optional<std::string>& file = options.chat.chat_template;
+    const NamedText chat_template =
+        file ? NamedText{read_input(*file), *file} : chat_template_of(tokenizer);
+    if (const std::string* system = system_message(conversation))
+        check_system(chat_template, tokenizer.named_tokens(), *system);
+    return encode_chat(tokenizer,
+                       render_chat(chat_template, tokenizer.named_tokens(), conversation));
 }
 
 // The drafter's name in statistics.
@@ -149,7 +161,7 @@ void point_to_chat(const GenerateOptions& options, const GenerationResult& resul
 // Prints the text as it becomes final.
 GenerationResult generate_shown(Session& session, const Tokenizer& tokenizer, Request request,
                                 const GenerateOptions& options, ProgressLine& progress) {
-    Shading shading(options.shade && has_colors(stdout));
+    Shading shading(options.shade && has_colors(stdout), false);
     const Generation* shown = nullptr;
     // Called while a token is taken up, so the newest origin is that of the token that made the
     // text whole.
@@ -157,7 +169,7 @@ GenerationResult generate_shown(Session& session, const Tokenizer& tokenizer, Re
         request.on_text = [&](const std::string& text) {
             progress.clear();
             const bool drafted = is_drafted(shown->result().origins.back());
-            print_bytes(shading.put(shown_on(stdout, text), drafted));
+            print_bytes(shading.put(shown_on(stdout, text), {.is_drafted = drafted}));
         };
     Generation generation(session, tokenizer, request);
     shown = &generation;

@@ -50,6 +50,8 @@ void add_info(CLI::App& app, InfoOptions& options) {
     app.add_option("model,-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
     app.add_flag("--json", options.json, "print one JSON object");
     add_model_options(app, options.model);
+    add_examples(app, {"aerie info", "aerie info -m Qwen3-0.6B-Q8_0.gguf -c 32768",
+                       "aerie info -m Qwen3-0.6B --head Qwen3-0.6B-eagle3 --json"});
 }
 
 void add_models(CLI::App& app, ModelsOptions& options) {
@@ -69,7 +71,9 @@ void add_cache(CLI::App& app, CacheOptions& options) {
     add_examples(app, {"aerie cache", "aerie cache --clear"});
 }
 
-void add_forget(CLI::App&, ForgetOptions&) {}
+void add_forget(CLI::App& app, ForgetOptions&) {
+    add_examples(app, {"aerie forget"});
+}
 
 void add_completion(CLI::App& app, CompletionOptions& options) {
     app.add_option("shell", options.shell, "bash, zsh or fish")
@@ -96,6 +100,7 @@ void add_pull(CLI::App& app, PullCommandOptions& options) {
 
 void add_listing(CLI::App& app, ListingOptions& options) {
     app.add_flag("--json", options.json, "print one JSON object");
+    add_examples(app, {"aerie devices", "aerie devices --json"});
 }
 
 // Adds a command; `chosen` gets its options if it is parsed.

@@ -71,6 +71,8 @@ void add_perplexity(CLI::App& app, PerplexityOptions& options) {
     app.option_defaults()->group("Model and device");
     app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
     add_device_options(app, options.model);
+    add_examples(app, {"aerie perplexity wiki.test.raw",
+                       "aerie perplexity wiki.test.raw -m model-Q4_K_M.gguf"});
 }
 
 void add_synth(CLI::App& app, SynthOptions& options) {
@@ -92,6 +94,9 @@ void add_synth(CLI::App& app, SynthOptions& options) {
               "same seed, same weights (default: 1)");
     app.add_flag("-q,--quiet", options.quiet, "print nothing");
     add_shape_changes(app, options.changes);
+    add_examples(app,
+                 {"aerie synth --like tinyllama-1.1b -o /tmp/tinyllama",
+                  "aerie synth --like tinyllama-1.1b --weights bf16 --layers 4 -o /tmp/small"});
 }
 
 void add_convert(CLI::App& app, ConvertOptions& options) {
@@ -102,6 +107,7 @@ void add_convert(CLI::App& app, ConvertOptions& options) {
     add_choice(app, "--weights", options.weights, kWeightChoices,
                "type of the matrices (default: as they are)");
     app.add_flag("-q,--quiet", options.quiet, "print warnings alone");
+    add_examples(app, {"aerie convert Qwen3-0.6B -o Qwen3-0.6B-q4_0.gguf --weights q4_0"});
 }
 
 void add_bench(CLI::App& app, BenchOptions& options) {

@@ -1,6 +1,7 @@
 // Flags about text: prompts and conversations, tokenize, render.
 #include <chrono>
 
+#include "help.h"
 #include "option_checks.h"
 
 namespace aerie {
@@ -90,6 +91,8 @@ void add_tokenize(CLI::App& app, TokenizeOptions& options) {
     app.add_flag("--no-special", options.no_special,
                  "special tokens in the texts, such as <s>, are plain text");
     app.add_flag("--json", options.json, "print one JSON object");
+    add_examples(app, {"aerie tokenize -p \"Hello, world\"",
+                       "aerie tokenize -m model.gguf --counts -f corpus.txt > counts.txt"});
 }
 
 void add_render(CLI::App& app, RenderOptions& options) {
@@ -110,6 +113,7 @@ void add_render(CLI::App& app, RenderOptions& options) {
     app.add_option("--bos", options.bos, "text of the BOS token")->type_name("TEXT");
     app.add_option("--eos", options.eos, "text of the EOS token")->type_name("TEXT");
     app.add_flag("--json", options.json, "print one JSON object instead of the text");
+    add_examples(app, {"aerie render --conversation messages.json --add-generation-prompt"});
 }
 
 }  // namespace aerie

@@ -51,6 +51,15 @@ ServerOptions server_options(const ServeOptions& options) {
     return server;
 }
 
+// Clients send system messages unasked, so a request with one is answered all the same.
+void tell_dropped_system_messages(const Tokenizer& tokenizer) {
+    const NamedText& chat_template = tokenizer.chat_template();
+    if (chat_template.text.empty()) return;
+    const std::string why =
+        why_no_system_message(chat_template, tokenizer.named_tokens(), "Be brief.");
+    if (!why.empty()) tell("aerie: this model takes no system message: " + printable(why) + "\n");
+}
+
 }  // namespace
 
 int run_serve(const ServeOptions& options) {
@@ -69,6 +78,7 @@ int run_serve(const ServeOptions& options) {
     if (!options.quiet) {
         tell_assumed(model->files());
         tell_unused(options.model, load.draft.method);
+        tell_dropped_system_messages(model->tokenizer());
     }
 
     ServiceOptions service_options;

@@ -1,4 +1,4 @@
-// Shows drafted tokens in another colour.
+// Colours of a shown answer: drafted tokens, and what a reasoning model thinks.
 #pragma once
 
 #include <string>
@@ -6,26 +6,37 @@
 
 namespace aerie {
 
+// Properties of a piece of shown text.
+struct Marks {
+    bool is_drafted = false, is_thought = false;
+    bool operator==(const Marks&) const = default;
+};
+
 class Shading {
   public:
-    explicit Shading(bool on) : on_(on) {}
+    // `drafts`: drafted tokens have a colour. `thoughts`: thoughts are dim.
+    Shading(bool drafts, bool thoughts) : drafts_(drafts), thoughts_(thoughts) {}
 
-    // The text, after an escape sequence if the colour changes.
-    std::string put(std::string_view text, bool is_drafted) {
+    // The text, after escape sequences if its look is another one than that of the text before.
+    std::string put(std::string_view text, Marks marks) {
         if (text.empty()) return {};
-        return turn(is_drafted) + std::string(text);
+        return turn({drafts_ && marks.is_drafted, thoughts_ && marks.is_thought}) +
+               std::string(text);
     }
-    // Returns to the terminal's own colour.
-    std::string end() { return turn(false); }
+    // Returns to the terminal's own colours.
+    std::string end() { return turn({}); }
 
   private:
-    std::string turn(bool shaded) {
-        if (!on_ || shaded == shaded_) return {};
-        shaded_ = shaded;
-        return shaded ? "\033[36m" : "\033[39m";
+    std::string turn(Marks to) {
+        std::string escapes;
+        if (to.is_drafted != now_.is_drafted) escapes += to.is_drafted ? "\033[36m" : "\033[39m";
+        if (to.is_thought != now_.is_thought) escapes += to.is_thought ? "\033[2m" : "\033[22m";
+        now_ = to;
+        return escapes;
     }
 
-    bool on_, shaded_ = false;
+    bool drafts_, thoughts_;
+    Marks now_;
 };
 
 }  // namespace aerie

@@ -10,15 +10,15 @@ namespace aerie {
 
 namespace {
 
-void append(std::vector<WordWrap::Piece>& pieces, std::string_view text, bool is_drafted) {
-    if (pieces.empty() || pieces.back().is_drafted != is_drafted)
-        pieces.push_back({.text = "", .is_drafted = is_drafted});
+void append(std::vector<WordWrap::Piece>& pieces, std::string_view text, Marks marks) {
+    if (pieces.empty() || pieces.back().marks != marks)
+        pieces.push_back({.text = "", .marks = marks});
     pieces.back().text += text;
 }
 
 }  // namespace
 
-std::vector<WordWrap::Piece> WordWrap::put(std::string_view text, bool is_drafted, int width) {
+std::vector<WordWrap::Piece> WordWrap::put(std::string_view text, Marks marks, int width) {
     width_ = width;
     while (!text.empty()) {
         const std::string_view before = text;
@@ -30,9 +30,9 @@ std::vector<WordWrap::Piece> WordWrap::put(std::string_view text, bool is_drafte
             // replaces it.
             const bool breaks = c == '\n' || (width > 0 && column_ + 1 > width);
             column_ = breaks ? 0 : column_ + 1;
-            append(shown_, breaks ? "\n" : bytes, is_drafted);
+            append(shown_, breaks ? "\n" : bytes, marks);
         } else {
-            append(word_, bytes, is_drafted);
+            append(word_, bytes, marks);
             word_columns_ += c == '\t' ? 8 : utf8proc_charwidth(utf8proc_int32_t(c));
             // A word wider than the line is passed on; the terminal breaks it.
             if (word_columns_ > width) show_word();
@@ -50,11 +50,10 @@ std::vector<WordWrap::Piece> WordWrap::end() {
 void WordWrap::show_word() {
     if (width_ > 0 && column_ > 0 && column_ + word_columns_ > width_ && word_columns_ <= width_) {
         // The space before the word stays where it is: at the end of the line it is not seen.
-        append(shown_, "\n", false);
+        append(shown_, "\n", {});
         column_ = 0;
     }
-    for (const Piece& piece : std::exchange(word_, {}))
-        append(shown_, piece.text, piece.is_drafted);
+    for (const Piece& piece : std::exchange(word_, {})) append(shown_, piece.text, piece.marks);
     column_ = width_ > 0 ? (column_ + word_columns_ - 1) % width_ + 1 : 0;
     word_columns_ = 0;
 }

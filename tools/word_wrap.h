@@ -5,19 +5,20 @@
 #include <string_view>
 #include <vector>
 
+#include "shading.h"
+
 namespace aerie {
 
 class WordWrap {
   public:
-    // Some text, and whether it was drafted.
     struct Piece {
         std::string text;
-        bool is_drafted = false;
+        Marks marks;
     };
 
     // Returns what can be shown, which lacks the last word until its end is known. `width`: columns
     // of a line; 0: nothing is broken or held back.
-    std::vector<Piece> put(std::string_view text, bool is_drafted, int width);
+    std::vector<Piece> put(std::string_view text, Marks marks, int width);
     // Returns the last word; the next text begins a line.
     std::vector<Piece> end();
 

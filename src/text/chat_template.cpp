@@ -1,7 +1,10 @@
 // Labels say who wrote each part of a text, and rendering keeps them.
 #include "text/chat_template.h"
 
+#include <algorithm>
+
 #include "core/error.h"
+#include "core/platform.h"
 #include "core/utf8.h"
 
 namespace aerie {
@@ -89,6 +92,26 @@ jinja::Rendered render_chat(const NamedText& chat_template, const NamedTokens& t
                             const Conversation& conversation) {
     return jinja::Template::parse(chat_template.text, chat_template.file)
         .render(variables_of(conversation, tokens), conversation.now);
+}
+
+std::string why_no_system_message(const NamedText& chat_template, const NamedTokens& tokens,
+                                  const std::string& system) {
+    constexpr const char* kBlanks = " \t\r\n";
+    // Templates may strip white space at its ends.
+    std::string words = system.substr(std::min(system.find_first_not_of(kBlanks), system.size()));
+    words.erase(words.find_last_not_of(kBlanks) + 1);
+    Conversation least;
+    least.add("system", system);
+    least.add("user", "x");
+    least.now = platform::local_time();
+    try {
+        const std::string text = render_chat(chat_template, tokens, least).text;
+        return text.find(words) != std::string::npos ? "" : "its chat template leaves it out";
+    } catch (const jinja::Failure&) {
+        throw;
+    } catch (const jinja::Refusal& refusal) {
+        return refusal.message();
+    }
 }
 
 void check_chat_template(const NamedText& chat_template) {

@@ -35,6 +35,11 @@ using NamedTokens = std::vector<std::pair<std::string, std::string>>;
 jinja::Rendered render_chat(const NamedText& chat_template, const NamedTokens& tokens,
                             const Conversation& conversation);
 
+// Why conversations with this system message do without it: the template refuses it, or leaves it
+// out. Empty if the template uses it. Throws as render_chat() does, except for the refusal.
+std::string why_no_system_message(const NamedText& chat_template, const NamedTokens& tokens,
+                                  const std::string& system);
+
 // Ids of a rendered text. There is no BOS but the template's own.
 std::vector<int> encode_chat(const Tokenizer& tokenizer, const jinja::Rendered& rendered);
 

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 using test::error_of;
 using test::TestFolder;
 
-int count_files(const fs::path& folder) {
+int files_in(const fs::path& folder) {
     return int(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
@@ -24,13 +24,13 @@ TEST(ReplacedFile, AppearsAtTheCommit) {
     EXPECT_EQ(read_text(path, 100), "old");
     file.commit("new text");
     EXPECT_EQ(read_text(path, 100), "new text");
-    EXPECT_EQ(count_files(folder.path()), 1);
+    EXPECT_EQ(files_in(folder.path()), 1);
 }
 
 TEST(ReplacedFile, LeavesNothingWithoutOne) {
     const TestFolder folder;
     const ReplacedFile file(folder.path() / "page");
-    EXPECT_EQ(count_files(folder.path()), 0) << "a program that is killed meanwhile leaves nothing";
+    EXPECT_EQ(files_in(folder.path()), 0) << "a program that is killed meanwhile leaves nothing";
 }
 
 TEST(ReplacedFile, KeepsALink) {

@@ -22,14 +22,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kFewestCases = 400;
-constexpr int kFileVocab = 288;  // whole groups, and a few ids more than the tokenizer has
+constexpr int kVocab = 288;  // whole groups, and a few ids more than the tokenizer has
 
 ModelConfig small_shape() {
     ModelConfig config;
     config.hidden = 32;
     config.intermediate = 64;
     config.layers = 1;
-    config.vocab = kFileVocab;
+    config.vocab = kVocab;
     config.context = 128;
     config.attention = {2, 1, 16};
     return config;
@@ -174,7 +174,7 @@ TEST_F(HostileFiles, EveryIntegerAtItsExtremes) {
     const std::vector<std::pair<const char*, int>> shape = {
         {"hidden_size", 32},        {"intermediate_size", 64},  {"num_hidden_layers", 1},
         {"num_attention_heads", 2}, {"num_key_value_heads", 1}, {"head_dim", 16},
-        {"vocab_size", kFileVocab}, {"rope_theta", 10000},      {"rms_norm_eps", 1}};
+        {"vocab_size", kVocab},     {"rope_theta", 10000},      {"rms_norm_eps", 1}};
     attempt_members(target() / "config.json", shape);
     attempt_members(target() / "config.json",
                     {{"max_position_embeddings", 128}, {"eos_token_id", 2}, {"bos_token_id", 1}});

@@ -195,7 +195,7 @@ std::string planted(const Sampling& sampling, const TinyFault& fault) {
     return cycle_finding(texts, 3, cycle, worst);
 }
 
-void expect_fault_found(const std::string& finding) {
+void expect_found(const std::string& finding) {
     std::printf("found: %s\n", finding.c_str());
     EXPECT_NE(finding, "");
 }
@@ -205,16 +205,16 @@ TEST(RatioFaults, NoneIsNoFinding) {
 }
 
 TEST(RatioFaults, TheRatioHasQWithoutFilters) {
-    expect_fault_found(planted(sampling_of({1, 2, 1, 0}), {.raw_q = true}));
+    expect_found(planted(sampling_of({1, 2, 1, 0}), {.raw_q = true}));
 }
 
 TEST(RatioFaults, TheLastTokenIsDrawnWithoutFilters) {
-    expect_fault_found(planted(sampling_of({1, 2, 1, 0}), {.raw_bonus = true}));
-    expect_fault_found(planted(sampling_of({1, 0, 0.7f, 0}), {.raw_bonus = true}));
+    expect_found(planted(sampling_of({1, 2, 1, 0}), {.raw_bonus = true}));
+    expect_found(planted(sampling_of({1, 0, 0.7f, 0}), {.raw_bonus = true}));
 }
 
 TEST(RatioFaults, TriedSiblingsStayInQ) {
-    expect_fault_found(planted(sampling_of({1, 0, 1, 0}), {.keeps_tried = true}));
+    expect_found(planted(sampling_of({1, 0, 1, 0}), {.keeps_tried = true}));
 }
 
 TEST(RatioFaults, DraftsAndAcceptanceShareNumbers) {
@@ -229,7 +229,7 @@ struct LessOrEqual final : GridChance {
 };
 
 TEST(RatioFaults, LessOrEqualInPlaceOfLess) {
-    expect_fault_found(grid_finding<LessOrEqual>());
+    expect_found(grid_finding<LessOrEqual>());
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ TEST(Checkpoint, ShardNamesStayInTheFolder) {
           std::string("."), std::string(""), std::string("sub/../../outside.safetensors"),
           std::string("..\\outside.safetensors"), std::string("a\0b", 3),
           std::string("link.safetensors")}) {
-        folder.write("model/" + std::string(kIndex), index_of({{"a", shard}}));
+        folder.write(std::string("model/") + kIndex, index_of({{"a", shard}}));
         std::filesystem::remove(model / "link.safetensors");
         std::filesystem::create_symlink(outside, model / "link.safetensors");
         EXPECT_NE(error_of([&] { Checkpoint::open(model); }), "") << shard;

@@ -4,6 +4,7 @@
 
 #include "jinja/jinja.h"
 #include "jinja/jinja_data.h"
+#include "rounds.h"
 
 namespace aerie {
 namespace {
@@ -297,7 +298,7 @@ TEST(JinjaDamage, RandomBytes) {
     std::mt19937 random(20260704);
     const auto below = [&](size_t limit) { return size_t(random() % limit); };
     const std::string pieces = "{}%|()[].'\"-+~:,=<>0 \n\\xif";
-    for (int round = 0; round < 4000; ++round) {
+    for (int round = 0; round < test::rounds(4000); ++round) {
         std::string text = test::jinja_file(golden_names()[size_t(round) % golden_names().size()]);
         for (size_t change = 1 + below(4); change > 0; --change) {
             const size_t at = below(text.size()), from = below(text.size());

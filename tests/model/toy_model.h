@@ -34,7 +34,7 @@ inline std::vector<ToyTensor> layer_tensors(const ModelConfig& c, const std::str
     return tensors;
 }
 
-inline std::vector<ToyTensor> toy_tensors(const ModelConfig& c) {
+inline std::vector<ToyTensor> target_tensors(const ModelConfig& c) {
     std::vector<ToyTensor> tensors = {{"model.embed_tokens.weight", {c.vocab, c.hidden}},
                                       {"model.norm.weight", {c.hidden}}};
     for (int i = 0; i < c.layers; ++i)
@@ -123,7 +123,7 @@ inline void write_toy_model(const std::filesystem::path& folder, const ModelConf
     const std::filesystem::path head = folder.string() + "-eagle";
     for (const auto& path : {folder, head}) std::filesystem::create_directories(path);
     write_text(folder / "config.json", config_json(config));
-    write_random_safetensors(folder / "model.safetensors", test::toy_tensors(config), dtype,
+    write_random_safetensors(folder / "model.safetensors", test::target_tensors(config), dtype,
                              deviation, seed);
     ModelConfig one_layer = config;
     one_layer.layers = 1;

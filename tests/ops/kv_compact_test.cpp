@@ -11,9 +11,9 @@ using namespace reference;
 
 namespace {
 
-constexpr int kSequencePages = 2;  // per sequence
-constexpr int kSequences = 3;      // their pages are interleaved
-constexpr int kRows = kSequences * kSequencePages * kPageSize;
+constexpr int kPages = 2;      // per sequence
+constexpr int kSequences = 3;  // their pages are interleaved
+constexpr int kRows = kSequences * kPages * kPageSize;
 
 int cache_row(int sequence, int slot) {
     const int page = slot / kPageSize * kSequences + (sequence + 1) % kSequences;
@@ -38,10 +38,9 @@ class KvCompactTest : public DeviceTest {
   protected:
     Layers make(int count, int cols, DType type) {
         Layers made;
-        Indices pages(kSequences, kSequencePages);
+        Indices pages(kSequences, kPages);
         for (int s = 0; s < kSequences; ++s)
-            for (int p = 0; p < kSequencePages; ++p)
-                pages[s][p] = cache_row(s, p * kPageSize) / kPageSize;
+            for (int p = 0; p < kPages; ++p) pages[s][p] = cache_row(s, p * kPageSize) / kPageSize;
         made.page_table = upload(pages);
         for (int i = 0; i < 2 * count; ++i) {
             made.want.push_back(rounded(random_matrix(kRows, cols, unsigned(i)), type));

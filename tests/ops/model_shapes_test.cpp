@@ -12,7 +12,7 @@ using namespace reference;
 
 namespace {
 
-constexpr int kContext = 20000, kModelVocab = 128256;
+constexpr int kContext = 20000, kVocab = 128256;
 
 class ModelShapesTest : public DeviceTest {
   protected:
@@ -22,7 +22,7 @@ class ModelShapesTest : public DeviceTest {
             backend_->reserve({.rows = 16,
                                .top_k = 10,
                                .widest = 14336,
-                               .vocab = kModelVocab,
+                               .vocab = kVocab,
                                .context = kContext,
                                .heads = 32,
                                .queries = 8,
@@ -135,9 +135,8 @@ TEST_P(ModelShapesTest, LongContexts) {
 
 TEST_P(ModelShapesTest, LargeVocabularies) {
     constexpr int kTop = 10;
-    Matrix logits = random_matrix(2, kModelVocab, 4);
-    logits[1][kModelVocab - 1] = logits[1][kVocab - 2] =
-        9;  // a tie at the very end: the lower id wins
+    Matrix logits = random_matrix(2, kVocab, 4);
+    logits[1][kVocab - 1] = logits[1][kVocab - 2] = 9;  // a tie at the very end: the lower id wins
     const Array device = upload(logits);
     Array ids = poisoned_indices(2, kTop), log_probs = poisoned(2, kTop);
     TopK step{};
@@ -148,17 +147,17 @@ TEST_P(ModelShapesTest, LargeVocabularies) {
     const Indices got = download_indices(ids);
     const Matrix got_probs = download(log_probs);
     for (int r = 0; r < 2; ++r) {
-        const std::vector<float> row(logits[r], logits[r] + kModelVocab);
+        const std::vector<float> row(logits[r], logits[r] + kVocab);
         const std::vector<Ranked> want = reference::top_k({row.begin(), row.end()}, kTop);
         for (int i = 0; i < kTop; ++i) {
             EXPECT_EQ(got[r][i], want[size_t(i)].id) << "row " << r << " rank " << i;
             EXPECT_NEAR(got_probs[r][i], want[size_t(i)].log_prob, 1e-5);
         }
     }
-    EXPECT_EQ(got[1][0], kModelVocab - 2);
+    EXPECT_EQ(got[1][0], kVocab - 2);
     Array chosen = poisoned_indices(1, 2);
     backend_->run(Sample{chosen, step.choice, upload(std::vector<Row>(2))});
-    EXPECT_EQ(download_indices(chosen)[0][1], kModelVocab - 2);
+    EXPECT_EQ(download_indices(chosen)[0][1], kVocab - 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, ModelShapesTest, testing::ValuesIn(devices()), device_name);

@@ -185,6 +185,7 @@ def test_metrics_count(server):
 def test_all():
     # A tree that is sized by measurement would draft nothing on a busy machine.
     with Server("-c", "1024", "--tree", "16,4,4") as server:
+        assert "takes no system message: its chat template leaves it out" in server.said(), server.said()
         for test in (test_small_ones, test_tokenize, test_chat_shapes, test_stop, test_logprobs, test_bias_and_penalties,
                      test_provenance, test_answers_that_do_not_end, test_seeds_are_reported, test_refusals,
                      test_what_the_readme_shows, test_metrics_count):

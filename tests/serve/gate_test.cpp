@@ -9,7 +9,7 @@
 namespace aerie {
 namespace {
 
-using HeaderFields = std::vector<std::pair<std::string, std::string>>;
+using Fields = std::vector<std::pair<std::string, std::string>>;
 
 Gate gate(const std::string& key = "") {
     Gate gate(endpoints());
@@ -39,8 +39,7 @@ std::string allowed_at(const std::string& target) {
 }
 
 // 200, or the status of the refusal.
-int status(const Gate& gate, const std::string& method, const std::string& target,
-           HeaderFields fields) {
+int status(const Gate& gate, const std::string& method, const std::string& target, Fields fields) {
     try {
         gate.admit({method, target, std::move(fields)});
     } catch (const Problem& problem) {
@@ -49,14 +48,14 @@ int status(const Gate& gate, const std::string& method, const std::string& targe
     return 200;
 }
 
-int get(const std::string& target, HeaderFields further = {}) {
-    HeaderFields fields = {{"Host", "127.0.0.1:8080"}};
+int get(const std::string& target, Fields further = {}) {
+    Fields fields = {{"Host", "127.0.0.1:8080"}};
     fields.insert(fields.end(), further.begin(), further.end());
     return status(gate(), "GET", target, fields);
 }
 
-int post(HeaderFields further, const Gate& gate = aerie::gate()) {
-    HeaderFields fields = {{"host", "127.0.0.1:8080"}};
+int post(Fields further, const Gate& gate = aerie::gate()) {
+    Fields fields = {{"host", "127.0.0.1:8080"}};
     fields.insert(fields.end(), further.begin(), further.end());
     return status(gate, "POST", "/v1/completions", fields);
 }
@@ -106,7 +105,7 @@ TEST(Gate, TakesWholeUrls) {
 }
 
 TEST(Gate, TakesHeadWhereGetIs) {
-    const HeaderFields host = {{"Host", "127.0.0.1:8080"}};
+    const Fields host = {{"Host", "127.0.0.1:8080"}};
     for (const char* path : {"/", "/health", "/metrics", "/v1/models", "/v1/models/x"})
         EXPECT_EQ(&gate().admit({"HEAD", path, host}), &gate().admit({"GET", path, host})) << path;
     for (const char* path : {"/tokenize", "/v1/completions", "/v1/chat/completions"})
@@ -159,7 +158,7 @@ TEST(Gate, BoundsBodies) {
 }
 
 TEST(Gate, ExpectsAsTheStandardSays) {
-    const auto expects = [](HeaderFields fields, bool is_http_1_1 = true) {
+    const auto expects = [](Fields fields, bool is_http_1_1 = true) {
         return expects_continue({"POST", "/tokenize", std::move(fields), is_http_1_1});
     };
     EXPECT_FALSE(expects({}));
@@ -171,7 +170,7 @@ TEST(Gate, ExpectsAsTheStandardSays) {
 }
 
 TEST(Gate, CountsHeaders) {
-    HeaderFields fields(99, {"x", "y"});
+    Fields fields(99, {"x", "y"});
     EXPECT_EQ(get("/health", fields), 200);
     fields.emplace_back("x", "y");
     EXPECT_EQ(get("/health", fields), 431);
@@ -188,7 +187,7 @@ TEST(Gate, WantsTheKeyButForHealthAndThePage) {
                               "Bearer secret2", "Bearer Secret", "Bearer secretsecret"})
         EXPECT_EQ(with(value), 401) << value;
     EXPECT_EQ(post({kJson}, locked), 401);
-    const HeaderFields host = {{"Host", "127.0.0.1:8080"}};
+    const Fields host = {{"Host", "127.0.0.1:8080"}};
     for (const char* path : {"/metrics", "/v1/models"})
         EXPECT_EQ(status(locked, "GET", path, host), 401) << path;
     for (const char* path : {"/health", "/"})
@@ -229,14 +228,14 @@ TEST(Gate, TellsThatAPathLacksItsVersion) {
 
 TEST(Gate, PreflightIsForListedPages) {
     const Gate locked = gate("secret");
-    const HeaderFields own = {{"Host", "127.0.0.1:8080"}, {"Origin", "http://127.0.0.1:8080"}};
+    const Fields own = {{"Host", "127.0.0.1:8080"}, {"Origin", "http://127.0.0.1:8080"}};
     EXPECT_EQ(name_of(locked, {"OPTIONS", "/v1/completions", own}), "preflight");
     // If its preflight failed, a page could not see that there is nothing at this path.
     EXPECT_EQ(name_of(locked, {"OPTIONS", "/v1/embeddings", own}), "preflight");
 }
 
 TEST(Gate, KnowsThePagesThatMayRead) {
-    const auto page = [](HeaderFields fields, const std::string& target = "/x") {
+    const auto page = [](Fields fields, const std::string& target = "/x") {
         return std::string(gate("secret").page_that_asks({"GET", target, std::move(fields)}));
     };
     const std::string own = "http://127.0.0.1:8080";
@@ -250,7 +249,7 @@ TEST(Gate, KnowsThePagesThatMayRead) {
     EXPECT_EQ(page({host, {"Origin", own}, {"Origin", own}}), "");
 }
 
-std::string allowed_headers(HeaderFields fields) {
+std::string allowed_headers(Fields fields) {
     const std::string sent = page_fields("http://a", {"OPTIONS", "/", std::move(fields)});
     EXPECT_TRUE(sent.starts_with("Access-Control-Allow-Origin: http://a\r\nVary: Origin\r\n"));
     const std::string name = "Access-Control-Allow-Headers: ";

@@ -13,7 +13,7 @@ namespace {
 
 using test::error_of;
 
-Tokenizer aerie_tiny() {
+Tokenizer tiny() {
     return Tokenizer::load(test::models_dir() / "aerie-tiny");
 }
 
@@ -26,14 +26,14 @@ std::vector<int> chat(const Tokenizer& tokenizer, const Messages& messages) {
 }
 
 TEST(ChatTemplate, OneQuestionIsAGoldenPrompt) {
-    const Tokenizer tokenizer = aerie_tiny();
+    const Tokenizer tokenizer = tiny();
     std::vector<int> expected = tokenizer.encode("USER: How are you? ASSISTANT:");
     expected.insert(expected.begin(), tokenizer.bos());
     EXPECT_EQ(chat(tokenizer, {{"user", "How are you?"}}), expected);
 }
 
 TEST(ChatTemplate, AnswersEndWithEos) {
-    const Tokenizer tokenizer = aerie_tiny();
+    const Tokenizer tokenizer = tiny();
     const std::vector<int> ids =
         chat(tokenizer, {{"user", "Hi"}, {"assistant", "Hello."}, {"user", "Bye </s>"}});
     std::vector<int> expected = {tokenizer.bos()};

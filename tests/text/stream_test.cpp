@@ -6,6 +6,7 @@
 #include <random>
 
 #include "core/utf8.h"
+#include "rounds.h"
 #include "text/write_model.h"
 
 namespace aerie {
@@ -129,7 +130,7 @@ TEST(TextStream, EqualsTheNaiveAnswer) {
     const std::string bytes = " ab\xC3\xA9\xE2\x82\xAC\xFF\n";
     const std::vector<std::string> atoms = {
         "a", "b", " ", "\xC3\xA9", "\xE2\x82\xAC", "\xEF\xBF\xBD", "\n", "\xC3"};
-    for (int round = 0; round < 20'000; ++round) {
+    for (int round = 0; round < test::rounds(20'000); ++round) {
         std::vector<int> ids;
         for (size_t i = random() % 16; i > 0; --i) {
             ids.push_back(random() % 2 ? kFirstPiece + int(random() % kPieces)

@@ -13,6 +13,7 @@
 #include "io/input_file.h"
 #include "line_history.h"
 #include "shading.h"
+#include "thoughts.h"
 #include "word_wrap.h"
 
 namespace aerie {
@@ -173,7 +174,7 @@ std::string broken(const std::vector<std::string>& pieces, int width) {
     WordWrap wrap;
     std::string text;
     for (const std::string& piece : pieces)
-        for (const auto& shown : wrap.put(piece, false, width)) text += shown.text;
+        for (const auto& shown : wrap.put(piece, {}, width)) text += shown.text;
     for (const auto& shown : wrap.end()) text += shown.text;
     return text;
 }
@@ -193,15 +194,15 @@ TEST(WordWrap, BreaksBetweenWords) {
 
 TEST(WordWrap, KeepsWhatWasDraftedAndHoldsOneWordBack) {
     WordWrap wrap;
-    EXPECT_TRUE(wrap.put("half", true, 20).empty());
-    const auto shown = wrap.put(" way", false, 20);
+    EXPECT_TRUE(wrap.put("half", {.is_drafted = true}, 20).empty());
+    const auto shown = wrap.put(" way", {}, 20);
     ASSERT_EQ(shown.size(), 2u);
     EXPECT_EQ(shown[0].text, "half");
-    EXPECT_TRUE(shown[0].is_drafted);
+    EXPECT_TRUE(shown[0].marks.is_drafted);
     EXPECT_EQ(shown[1].text, " ");
-    EXPECT_FALSE(shown[1].is_drafted);
+    EXPECT_FALSE(shown[1].marks.is_drafted);
     ASSERT_EQ(wrap.end().size(), 1u);
-    EXPECT_EQ(wrap.put("now", false, 0).size(), 1u) << "nothing is held back without a terminal";
+    EXPECT_EQ(wrap.put("now", {}, 0).size(), 1u) << "nothing is held back without a terminal";
 }
 
 TEST(ChatLine, HelpNamesAllCommands) {
@@ -266,18 +267,46 @@ TEST(Dialogue, DropsItsOldestTurns) {
     EXPECT_EQ(dialogue.turns[0].message, "c");
 }
 
-TEST(Shading, ColoursDraftedTextOnly) {
-    Shading shading(true);
-    EXPECT_EQ(shading.put("a", false), "a");
-    EXPECT_EQ(shading.put("b", true), "\033[36mb");
-    EXPECT_EQ(shading.put("", false), "") << "no change for nothing";
-    EXPECT_EQ(shading.put("c", true), "c");
-    EXPECT_EQ(shading.put("d", false), "\033[39md");
+TEST(Shading, ColoursDraftedTextAndDimsThoughts) {
+    constexpr Marks kDrafted{.is_drafted = true}, kThought{.is_thought = true};
+    Shading shading(true, true);
+    EXPECT_EQ(shading.put("a", {}), "a");
+    EXPECT_EQ(shading.put("b", kDrafted), "\033[36mb");
+    EXPECT_EQ(shading.put("", {}), "") << "no change for nothing";
+    EXPECT_EQ(shading.put("c", kDrafted), "c");
+    EXPECT_EQ(shading.put("d", {}), "\033[39md");
     EXPECT_EQ(shading.end(), "");
-    shading.put("e", true);
-    EXPECT_EQ(shading.end(), "\033[39m");
-    Shading off(false);
-    EXPECT_EQ(off.put("a", true) + off.put("b", false) + off.end(), "ab");
+    shading.put("e", kDrafted);
+    EXPECT_EQ(shading.put("f", {.is_drafted = true, .is_thought = true}), "\033[2mf");
+    EXPECT_EQ(shading.put("g", kThought), "\033[39mg");
+    EXPECT_EQ(shading.end(), "\033[22m");
+    EXPECT_EQ(Shading(false, true).put("h", kDrafted), "h");
+    EXPECT_EQ(Shading(true, false).put("i", kThought), "i");
+}
+
+// The text of these pieces as it is shown, thoughts in brackets.
+std::string thoughts_of(const std::string& prompt, const std::vector<std::string>& pieces) {
+    Thoughts thoughts(prompt);
+    std::string text;
+    const auto add = [&](const std::vector<Thoughts::Part>& parts) {
+        for (const auto& [part, is_thought] : parts) text += is_thought ? "[" + part + "]" : part;
+    };
+    for (const std::string& piece : pieces) add(thoughts.put(piece));
+    add(thoughts.end());
+    return text;
+}
+
+TEST(Thoughts, AreFoundHoweverTheTextIsCut) {
+    EXPECT_EQ(thoughts_of("", {"No thought < 3."}), "No thought < 3.");
+    EXPECT_EQ(thoughts_of("", {"<think>x</think>y"}), "[<think>x</think>]y");
+    EXPECT_EQ(thoughts_of("", {"a<th", "ink", ">", "x<", "/think", ">y"}),
+              "a[<think>][x][</think>]y");
+    EXPECT_EQ(thoughts_of("", {"<thi", "s is no tag"}), "<this is no tag");
+    EXPECT_EQ(thoughts_of("", {"ends in <thin"}), "ends in <thin");
+    EXPECT_EQ(thoughts_of("", {"<think>", "never ends </"}), "[<think>][never ends ][</]");
+    EXPECT_EQ(thoughts_of("<think>\n", {"x</think>y"}), "[x</think>]y") << "by the template";
+    EXPECT_EQ(thoughts_of("<think>\n</think>\n", {"y"}), "y");
+    EXPECT_EQ(thoughts_of("", {"<<think>x"}), "<[<think>x]");
 }
 
 TEST(LineHistory, IsKeptForItsUserAlone) {

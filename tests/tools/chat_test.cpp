@@ -278,6 +278,12 @@ TEST(Chat, RefusesATemplateThatDoesNotDo) {
     EXPECT_EQ(system.err, "aerie: this model takes no system message: No system message.\n");
     EXPECT_NE(system.out, "");
     EXPECT_EQ(chat({"x"}, {"--template", "refuses.jinja", "--system", "Hi"}, here).exit_code, 2);
+    for (const Lines& flags : {Lines{"--template", "refuses.jinja"}, Lines{}}) {
+        const Outcome dropped = run(with({"generate", "-p", "x", "--system", "Hi"}, flags), here);
+        EXPECT_EQ(dropped.exit_code, 2);
+        EXPECT_EQ(dropped.out, "");
+        EXPECT_TRUE(has(dropped.err, "this model takes no system message: ")) << dropped.err;
+    }
     const Outcome broken = chat({"x"}, {"--template", "broken.jinja"}, here);
     EXPECT_EQ(broken.exit_code, 1);
     EXPECT_EQ(std::count(broken.err.begin(), broken.err.end(), '\n'), 1) << broken.err;

@@ -15,11 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> kModelFlags = {"-p", "The", "-n", "12"};
+const std::vector<std::string> kFlags = {"-p", "The", "-n", "12"};
 const std::string kModels = models_dir().string();
 
 std::string bundled_ids() {
-    static const std::string ids = field(generated(kModelFlags), "ids");
+    static const std::string ids = field(generated(kFlags), "ids");
     return ids;
 }
 
@@ -47,8 +47,7 @@ TEST(FindModel, InTheHuggingFaceCache) {
         }
     }
     const Surroundings around{.variables = {{"HF_HUB_CACHE", cache.path().string()}}};
-    const auto flags =
-        with({"-m", "org/aerie-tiny", "--head", "org/aerie-tiny-eagle"}, kModelFlags);
+    const auto flags = with({"-m", "org/aerie-tiny", "--head", "org/aerie-tiny-eagle"}, kFlags);
     EXPECT_EQ(field(generated(flags, around), "ids"), bundled_ids());
 }
 
@@ -172,16 +171,16 @@ TEST(FindModel, HeadsAreOptional) {
     const TestFolder folder;
     const std::string lonely = copy_without_weights("aerie-tiny", folder.path() / "lonely");
     fs::copy(fs::path(kModels) / "aerie-tiny/model.safetensors", lonely);
-    const Json plain = generated(with({"-m", lonely}, kModelFlags));
+    const Json plain = generated(with({"-m", lonely}, kFlags));
     EXPECT_EQ(field(plain, "ids"), bundled_ids());
     EXPECT_EQ(field(*plain.find("stats"), "cycles"), "11");
     for (const char* flag : {"--head", "-md", "--model-draft"}) {
         const auto flags =
-            with({"-m", lonely, flag, "aerie-tiny-eagle", "--tree", "8,3,4"}, kModelFlags);
+            with({"-m", lonely, flag, "aerie-tiny-eagle", "--tree", "8,3,4"}, kFlags);
         EXPECT_LT(generated(flags).find("stats")->find("cycles")->number(), 11);
     }
     const Surroundings around{.variables = {{"AERIE_HEAD", kModels + "/aerie-tiny-eagle"}}};
-    const Json drafted = generated(with({"-m", lonely, "--tree", "8,3,4"}, kModelFlags), around);
+    const Json drafted = generated(with({"-m", lonely, "--tree", "8,3,4"}, kFlags), around);
     EXPECT_LT(drafted.find("stats")->find("cycles")->number(), 11);
 }
 
@@ -195,7 +194,7 @@ TEST(FindModel, HeadsInGgufFilesBesideTheModel) {
     for (const std::vector<std::string>& draft :
          {std::vector<std::string>{}, {"--draft", "eagle3"}}) {
         const Json drafted =
-            generated(with(with({"-m", lonely, "--tree", "8,3,4"}, kModelFlags), draft));
+            generated(with(with({"-m", lonely, "--tree", "8,3,4"}, kFlags), draft));
         EXPECT_EQ(field(drafted, "ids"), bundled_ids());
         EXPECT_LT(drafted.find("stats")->find("cycles")->number(), 11);
     }
@@ -217,10 +216,9 @@ TEST(FindModel, DraftModels) {
     const std::string target = copy("lonely");
     const Surroundings here{.folder = folder.path()};
     const auto cycles = [&](const std::vector<std::string>& flags, const Surroundings& around) {
-        const Json json =
-            generated(with(with({"-m", target, "--tree", "4,3,1", "--draft-weights", "f16"}, flags),
-                           kModelFlags),
-                      around);
+        const Json json = generated(
+            with(with({"-m", target, "--tree", "4,3,1", "--draft-weights", "f16"}, flags), kFlags),
+            around);
         EXPECT_EQ(field(json, "ids"), bundled_ids());
         return field(*json.find("stats"), "cycles");
     };
@@ -257,7 +255,7 @@ TEST(GenerationConfig, EachValueCountsUnlessAFlagGivesIt) {
             fs::path(model) / "generation_config.json",
             std::string("{\"eos_token_id\":2,\"temperature\":1.5,\"top_k\":7,\"do_sample\":") +
                 (do_sample ? "true}" : "false}"));
-        return field(generated(with(with({"-m", model, "-s", "9"}, kModelFlags), more)), "ids");
+        return field(generated(with(with({"-m", model, "-s", "9"}, kFlags), more)), "ids");
     };
     EXPECT_EQ(ids({}, false), bundled_ids());
     EXPECT_EQ(ids({}, true), ids({"--temp", "1.5", "--top-k", "7"}, false));

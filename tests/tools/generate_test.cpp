@@ -4,6 +4,7 @@
 #include "core/utf8.h"
 #include "io/damage.h"
 #include "io/input_file.h"
+#include "paths.h"
 #include "tools/generated.h"
 
 namespace aerie::test {
@@ -152,8 +153,9 @@ TEST(Generate, EndsBeforeAStopString) {
 }
 
 TEST(Generate, PointsToChatWhereAModelEndsARawPromptAtOnce) {
-    const std::vector<std::string> question = {
-        "generate", "-m", "smollm2", "-n", "8", "-p", "What is the capital of France?"};
+    const std::vector<std::string> question = {"generate", "-m", "smollm2",
+                                               "--temp",   "0",  "-n",
+                                               "8",        "-p", "What is the capital of France?"};
     const Outcome raw = run(question);
     EXPECT_EQ(raw.exit_code, 0);
     EXPECT_EQ(raw.out, "\n");
@@ -193,9 +195,11 @@ TEST(Generate, TellsOfTheFormerNameOfBest) {
 }
 
 TEST(Generate, TellsOfFlagsThatImplyChat) {
-    EXPECT_EQ(notes_of({"--system", "Be brief."}),
-              "(--system makes a conversation of the prompt, as --chat does)\n");
-    EXPECT_EQ(notes_of({"--system", "Be brief.", "--chat"}), "");
+    const std::vector<std::string> briefed = {
+        "--system", "Be brief.", "--template",
+        (test_data_dir() / "jinja" / "chatml.jinja").string()};
+    EXPECT_EQ(notes_of(briefed), "(--system makes a conversation of the prompt, as --chat does)\n");
+    EXPECT_EQ(notes_of(with(briefed, {"--chat"})), "");
 }
 
 TEST(Generate, ChatAppliesTheTemplate) {

@@ -66,7 +66,7 @@ TEST_F(Pretended, LargeBindingIsRefused) {
 }
 
 // Vulkan's functions have no closure.
-PFN_vkCreateBuffer real_create_buffer;
+PFN_vkCreateBuffer real_create;
 PFN_vkCmdFillBuffer real_fill;
 VkDeviceSize filled_at, filled_bytes;
 
@@ -74,7 +74,7 @@ VkResult create_small(VkDevice device, const VkBufferCreateInfo* info,
                       const VkAllocationCallbacks* with, VkBuffer* made) {
     VkBufferCreateInfo small = *info;
     small.size = std::min<VkDeviceSize>(small.size, 1 << 16);
-    return real_create_buffer(device, &small, with, made);
+    return real_create(device, &small, with, made);
 }
 void fill_seen(VkCommandBuffer commands, VkBuffer buffer, VkDeviceSize at, VkDeviceSize bytes,
                uint32_t data) {
@@ -88,7 +88,7 @@ TEST_F(Pretended, ManyGigabytesAreZeroed) {
     DeviceChoices choices;
     choices.allow_unified = false;
     choices.patch = [](VolkDeviceTable& vk) {
-        real_create_buffer = vk.vkCreateBuffer;
+        real_create = vk.vkCreateBuffer;
         real_fill = vk.vkCmdFillBuffer;
         vk.vkCreateBuffer = create_small;
         vk.vkCmdFillBuffer = fill_seen;
