@@ -12,8 +12,6 @@ namespace aerie {
 
 namespace {
 
-struct ConversionInterrupted {};
-
 std::vector<std::string> add_tokenizer(const ModelFiles& files, GgufMetadata& metadata) {
     if (!files.target.tokenizer) return {"the model has no tokenizer, and neither has the file"};
     const Tokenizer tokenizer = load_tokenizer(files);
@@ -39,7 +37,7 @@ int run_convert(const ConvertOptions& options) {
     ProgressLine progress(options.quiet);
     GgufRows rows = made.rows();
     rows.on_written = [&, done = size_t(0)](size_t bytes) mutable {
-        if (interrupted()) throw ConversionInterrupted();
+        if (interrupted()) throw Interrupted();
         done += bytes;
         progress.show("writing " + place.string() + ": " + std::to_string(done >> 20) + " of " +
                       std::to_string(made.data_bytes() >> 20) + " MiB");
@@ -47,7 +45,7 @@ int run_convert(const ConvertOptions& options) {
     PendingFile file(place, PendingFile::Kind::file);
     try {
         write_gguf(file, made.metadata(), made.tensors(), rows);
-    } catch (const ConversionInterrupted&) {
+    } catch (const Interrupted&) {
         return interrupted();
     }
     file.finish();

@@ -51,13 +51,18 @@ ServerOptions server_options(const ServeOptions& options) {
     return server;
 }
 
-// Clients send system messages unasked, so a request with one is answered all the same.
+// Clients send system messages unasked, so a request with one is answered all the same. Where the
+// template cannot be run at all, each request gets the reason.
 void tell_dropped_system_messages(const Tokenizer& tokenizer) {
     const NamedText& chat_template = tokenizer.chat_template();
     if (chat_template.text.empty()) return;
-    const std::string why =
-        why_no_system_message(chat_template, tokenizer.named_tokens(), "Be brief.");
-    if (!why.empty()) tell("aerie: this model takes no system message: " + printable(why) + "\n");
+    try {
+        const std::string why =
+            why_no_system_message(chat_template, tokenizer.named_tokens(), "Be brief.");
+        if (!why.empty())
+            tell("aerie: this model takes no system message: " + printable(why) + "\n");
+    } catch (const jinja::Failure&) {
+    }
 }
 
 }  // namespace

@@ -21,8 +21,6 @@ namespace {
 constexpr size_t kShardBytes = size_t(4) << 30;
 constexpr const char* kTokenizerFiles[] = {"tokenizer.model", "tokenizer_config.json"};
 
-struct SynthesisInterrupted {};
-
 std::vector<NamedTensor> described(const std::vector<TensorShape>& shapes, DType type) {
     std::vector<NamedTensor> tensors;
     for (const TensorShape& shape : shapes) tensors.push_back(aerie::described(shape, type));
@@ -67,7 +65,7 @@ class Writer {
         write_safetensors(
             folder, part.tensors, kShardBytes,
             [&](const NamedTensor& tensor, size_t offset, std::span<std::byte> out) {
-                if (interrupted()) throw SynthesisInterrupted();
+                if (interrupted()) throw Interrupted();
                 const auto first = int64_t(offset / size_bytes(tensor.dtype));
                 if (!part.head || !fill_without_weights(*part.head, tensor, first, out))
                     weights_.fill(tensor.name, first, out);
@@ -109,7 +107,7 @@ int run_synth(const SynthOptions& options) {
         write_text(made.path() / "generation_config.json",
                    "{\"bos_token_id\": 1, \"eos_token_id\": 2}\n");
         speaks = copy_tokenizer(made.path(), config.vocab);
-    } catch (const SynthesisInterrupted&) {
+    } catch (const Interrupted&) {
         return interrupted();
     }
     made_head.finish();

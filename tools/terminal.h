@@ -19,6 +19,8 @@ void prepare_streams_and_signals();
 void end_cleanly_on_signals();
 // 0, or the exit code for the signal that was noted.
 int interrupted();
+// Thrown by work that ends because of it.
+struct Interrupted {};
 
 // From now on Ctrl-C ends nothing: it is noted, and the command stops what it is doing.
 void note_interrupts();

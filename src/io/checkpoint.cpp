@@ -10,6 +10,7 @@
 #include "core/utf8.h"
 #include "io/json.h"
 #include "io/safetensors.h"
+#include "io/tensor_limit.h"
 #include "io/torch/torch_bin.h"
 
 namespace aerie {
@@ -18,7 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxIndexBytes = 16 << 20;
-constexpr size_t kMaxIndexTensors = 65'536;
 
 struct WeightFormat {
     const char* file;
@@ -41,8 +41,8 @@ std::map<std::string, std::string> read_index(const fs::path& folder, const std:
     if (!weights || !weights->object() || weights->object()->empty()) {
         throw Error(name + ": no weight_map, or an empty one");
     }
-    if (weights->object()->size() > kMaxIndexTensors) {
-        throw Error(name + ": more than " + std::to_string(kMaxIndexTensors) + " tensors");
+    if (weights->object()->size() > kMaxTensors) {
+        throw Error(name + ": more than " + std::to_string(kMaxTensors) + " tensors");
     }
     std::map<std::string, std::string> shard_of;
     for (const auto& [tensor, shard] : *weights->object()) {

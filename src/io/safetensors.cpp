@@ -8,12 +8,12 @@
 #include "core/error.h"
 #include "core/utf8.h"
 #include "io/json.h"
+#include "io/tensor_limit.h"
 
 namespace aerie {
 namespace {
 
 constexpr size_t kMaxHeaderBytes = 100'000'000;
-constexpr size_t kMaxHeaderTensors = 65'536;
 
 DType parse_dtype(const std::string& text, const std::string& what) {
     constexpr std::array<std::pair<std::string_view, DType>, 6> kTypes{{{"F32", DType::F32},
@@ -125,8 +125,8 @@ std::vector<NamedTensor> read_safetensors(const ByteSource& source, const std::s
     const size_t data_bytes = source.size_bytes() - data_begin;
     const Json header = Json::parse(text, file + ": header");
     if (!header.object()) throw Error(file + ": header is no JSON object");
-    if (header.object()->size() > kMaxHeaderTensors + 1) {
-        throw Error(file + ": more than " + std::to_string(kMaxHeaderTensors) + " tensors");
+    if (header.object()->size() > kMaxTensors + 1) {
+        throw Error(file + ": more than " + std::to_string(kMaxTensors) + " tensors");
     }
     std::vector<NamedTensor> tensors;
     for (const auto& [name, entry] : *header.object()) {

@@ -7,9 +7,9 @@ namespace aerie {
 namespace {
 
 // A list of ids that is read byte by byte.
-class TokenFieldReader {
+class IdBytesReader {
   public:
-    TokenFieldReader(const BpeTokenizer& tokenizer, std::span<const int> ids)
+    IdBytesReader(const BpeTokenizer& tokenizer, std::span<const int> ids)
         : tokenizer_(tokenizer), ids_(ids) {}
 
     bool at_border() const { return rest_.empty(); }
@@ -25,7 +25,7 @@ class TokenFieldReader {
         return !rest_.empty();
     }
     // Both move on by as many bytes as both have left; false if these differ.
-    static bool agree(TokenFieldReader& a, TokenFieldReader& b) {
+    static bool agree(IdBytesReader& a, IdBytesReader& b) {
         const size_t count = std::min(a.rest_.size(), b.rest_.size());
         const bool equal = a.rest_.substr(0, count) == b.rest_.substr(0, count);
         a.rest_.remove_prefix(count);
@@ -44,7 +44,7 @@ class TokenFieldReader {
 
 CommonText common_text(const BpeTokenizer& tokenizer, std::span<const int> first,
                        std::span<const int> second) {
-    TokenFieldReader a(tokenizer, first), b(tokenizer, second);
+    IdBytesReader a(tokenizer, first), b(tokenizer, second);
     CommonText common;
     while (true) {
         if (a.at_border() && b.at_border()) {
@@ -58,7 +58,7 @@ CommonText common_text(const BpeTokenizer& tokenizer, std::span<const int> first
         }
         if (a.at_border() && !a.open()) return common;
         if (b.at_border() && !b.open()) return common;
-        if (!TokenFieldReader::agree(a, b)) return common;
+        if (!IdBytesReader::agree(a, b)) return common;
     }
 }
 

@@ -6,7 +6,7 @@ namespace aerie::train {
 
 namespace {
 
-constexpr int kJudgedRows = 64;  // rows of logits that exist at a time
+constexpr int kEagle2LogitRows = 64;  // rows of logits that exist at a time
 
 }  // namespace
 
@@ -20,7 +20,7 @@ Eagle2Loss::Eagle2Loss(TrainingDevice& device, TrainedHead& head, Matrix embeddi
       pass_(layer_.make_pass(max_rows)) {
     const int hidden = head.shape().hidden;
     pairs_ = device.allocate(max_rows, 2 * hidden);
-    judged_ = device.allocate(std::min(kJudgedRows, max_rows), hidden);
+    judged_ = device.allocate(std::min(kEagle2LogitRows, max_rows), hidden);
     logits_ = device.allocate(judged_.rows, lm_head_.rows);
     dout_ = device.allocate(max_rows, hidden);
     dclass_ = device.allocate(max_rows, hidden);

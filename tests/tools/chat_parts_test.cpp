@@ -280,6 +280,8 @@ TEST(Shading, ColoursDraftedTextAndDimsThoughts) {
     EXPECT_EQ(shading.put("f", {.is_drafted = true, .is_thought = true}), "\033[2mf");
     EXPECT_EQ(shading.put("g", kThought), "\033[39mg");
     EXPECT_EQ(shading.end(), "\033[22m");
+    Shading off(false, false);
+    EXPECT_EQ(off.put("a", kDrafted) + off.put("b", kThought) + off.end(), "ab");
     EXPECT_EQ(Shading(false, true).put("h", kDrafted), "h");
     EXPECT_EQ(Shading(true, false).put("i", kThought), "i");
 }

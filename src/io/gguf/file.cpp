@@ -8,12 +8,12 @@
 #include "core/error.h"
 #include "core/utf8.h"
 #include "io/gguf/cursor.h"
+#include "io/tensor_limit.h"
 
 namespace aerie {
 namespace {
 
 constexpr size_t kMaxKeys = 65'536;
-constexpr size_t kMaxGgufTensors = 65'536;
 constexpr size_t kMaxNameBytes = 65'535;
 constexpr size_t kMaxGgufDims = 4;
 constexpr int64_t kDefaultAlignment = 32;
@@ -44,7 +44,7 @@ Counts read_start(GgufCursor& cursor) {
     if (version < 2 || version > 3)
         cursor.fail("GGUF version " + std::to_string(version) + ", expected 2 or 3");
     Counts counts;
-    counts.tensors = read_count(cursor, kMaxGgufTensors, "tensors");
+    counts.tensors = read_count(cursor, kMaxTensors, "tensors");
     counts.keys = read_count(cursor, kMaxKeys, "keys");
     return counts;
 }

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
+#include "io/tensor_limit.h"
 #include "io/torch/pickle_machine.h"
 #include "io/torch/torch_bin.h"
 
@@ -18,7 +19,6 @@ using Ref = PickleMachine::Ref;
 using Value = PickleMachine::Value;
 
 constexpr size_t kMaxOps = 1'000'000;  // each takes up to 60 bytes of memory
-constexpr size_t kMaxPickledTensors = 65'536;
 constexpr uint8_t kProto = 0x80;
 constexpr uint8_t kStop = '.';
 
@@ -139,8 +139,8 @@ void Reader::persistent_id() {
 // (storage, offset, shape, strides, requires_grad, hooks[, metadata])
 void Reader::rebuild_tensor(std::span<const Ref> arguments) {
     if (arguments.size() < 6 || arguments.size() > 7) fail("pickle: tensor has no 6 arguments");
-    if (tensors_.size() == kMaxPickledTensors) {
-        fail("more than " + std::to_string(kMaxPickledTensors) + " tensors");
+    if (tensors_.size() == kMaxTensors) {
+        fail("more than " + std::to_string(kMaxTensors) + " tensors");
     }
     const Value& storage = machine_.value(arguments[0]);
     if (storage.kind != Kind::storage) fail("pickle: tensor has no storage");
@@ -211,8 +211,8 @@ void Reader::execute(uint8_t opcode) {
 std::vector<NamedTensor> Reader::named_tensors(Ref top) const {
     const PickleMachine::Dict* dict = machine_.dict(top);
     if (!dict) fail("pickle is no dict of tensors");
-    if (dict->items.size() > kMaxPickledTensors) {
-        fail("more than " + std::to_string(kMaxPickledTensors) + " tensors");
+    if (dict->items.size() > kMaxTensors) {
+        fail("more than " + std::to_string(kMaxTensors) + " tensors");
     }
     std::vector<NamedTensor> result;
     std::unordered_set<std::string_view> names;
