@@ -122,7 +122,7 @@ def test_nothing_to_end():
     with Server() as server:
         server.post("/v1/completions", {**STORY, "stream": False, "max_tokens": 3})
         assert server.end() == 0
-        assert server.said().count("\n") == 2, server.said()
+        assert [" ending: " in line for line in server.logged()] == [True], server.said()
 
 
 main([test_nothing_to_end, test_running_ones_end, test_late_clients_are_refused, test_health_alone_does_not_hold_it,

@@ -102,6 +102,12 @@ class Server(Client):
         self.errors.seek(0)
         return self.errors.read().decode()
 
+    def logged(self):
+        """The lines written since the one that names the address."""
+        lines = self.said().splitlines()
+        started = next(index for index, line in enumerate(lines) if " at http://" in line)
+        return lines[started + 1:]
+
     def wait_for_port(self):
         for _ in range(6000):
             found = re.search(r" at http://\S+:(\d+)\n", self.said())
