@@ -251,6 +251,11 @@ typedef struct aerie_sampling {
 typedef int (*aerie_logits_callback)(void* user, const int32_t* text, size_t count, float* logits,
                                      size_t vocab);
 
+/* Reports the progress of a prompt: called before each pass over it, with the number of its tokens
+ * that are in the KV cache by then and the number of all. A nonzero result cancels the answer, as
+ * aerie_session_cancel does. Called in the thread of the step; it must not call the library. */
+typedef int (*aerie_prompt_callback)(void* user, size_t done, size_t total);
+
 typedef struct aerie_request {
     size_t size;
     /* The prompt: exactly one of the following four. It is the whole text so far, not only its new
@@ -277,6 +282,8 @@ typedef struct aerie_request {
     int32_t alternatives; /* number of likeliest tokens to report for each place, with logprobs */
     aerie_logits_callback edit_logits; /* may be NULL */
     void* edit_user;
+    aerie_prompt_callback prompt_progress; /* may be NULL */
+    void* prompt_progress_user;
 } aerie_request;
 
 /* Begins an answer. An unfinished answer ends; its tokens stay in the session. */

@@ -11,8 +11,9 @@ namespace aerie::api {
 LoadOptions load_options(const aerie_model_options* options);
 
 // Converts a request. Its prompt becomes ids, which agree with the ids of the talk as far as the
-// texts agree. Throws Error, UsageError.
-Request request_of(const aerie_request* asked, const Talk& talk, const SharedModel& model);
+// texts agree. The request refers to the talk, which a progress callback may cancel. Throws Error,
+// UsageError.
+Request request_of(const aerie_request* asked, Talk& talk, const SharedModel& model);
 
 // Throws UsageError.
 Conversation conversation_of(const aerie_chat_message* messages, size_t count);

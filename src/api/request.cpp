@@ -52,6 +52,15 @@ LogitEdit edit_of(const aerie_request& asked) {
     };
 }
 
+// The talk outlives its answers, so the answer may refer to it.
+std::function<void(int, int)> progress_of(const aerie_request& asked, Talk& talk) {
+    if (!asked.prompt_progress) return {};
+    return [&talk, call = asked.prompt_progress, user = asked.prompt_progress_user](int done,
+                                                                                    int all) {
+        if (call(user, size_t(done), size_t(all)) != 0) talk.cancel();
+    };
+}
+
 std::vector<std::string> stops_of(const aerie_request& asked) {
     std::vector<std::string> stops;
     for (const char* stop : given_list(asked.stops, asked.stop_count, "stops")) {
@@ -65,7 +74,7 @@ std::vector<std::string> stops_of(const aerie_request& asked) {
 
 }  // namespace
 
-Request request_of(const aerie_request* given_request, const Talk& talk, const SharedModel& model) {
+Request request_of(const aerie_request* given_request, Talk& talk, const SharedModel& model) {
     const aerie_request asked = read_struct(given_request, "aerie_request");
     if (asked.max_tokens < 0) throw UsageError("max_tokens is negative");
     if (asked.alternatives < 0 || asked.alternatives > model.files().config.vocab)
@@ -77,6 +86,7 @@ Request request_of(const aerie_request* given_request, const Talk& talk, const S
     request.answer.alternatives = asked.alternatives;
     request.answer.with_logprobs = asked.logprobs != 0 || asked.alternatives > 0;
     request.answer.edit_logits = edit_of(asked);
+    request.on_read = progress_of(asked, talk);
     request.max_tokens = asked.max_tokens == 0 ? -1 : asked.max_tokens;
     if (!asked.ignore_eos) request.eos_ids = model.eos_ids();
     request.stops = stops_of(asked);

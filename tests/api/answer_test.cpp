@@ -238,6 +238,66 @@ TEST_F(Answers, StopsLimitsAndCancels) {
     EXPECT_EQ(text.find(session.answer().text), 0u);
 }
 
+// Notes each report of a prompt's progress; cancels from the pass with `most` tokens on.
+struct Progress {
+    size_t most;
+    std::vector<std::pair<size_t, size_t>> reports = {};
+    static int report(void* user, size_t done, size_t total) {
+        Progress& progress = *static_cast<Progress*>(user);
+        progress.reports.emplace_back(done, total);
+        return done >= progress.most;
+    }
+};
+
+TEST_F(Answers, PromptsReportTheirProgress) {
+    const std::vector<int32_t> prompt(200, 100);
+    aerie_request request = small_request(4);
+    request.text = nullptr;
+    request.ids = prompt.data();
+    request.id_count = prompt.size();
+    request.prompt_progress = &Progress::report;
+    Session session(*model_), cut(*model_);
+
+    Progress whole{1000};
+    request.prompt_progress_user = &whole;
+    answer_to(session, request);
+    const std::vector<std::pair<size_t, size_t>> passes = {{0, 200}, {128, 200}};
+    EXPECT_EQ(whole.reports, passes);
+    EXPECT_EQ(session.answer().token_count, 4u);
+
+    Progress first{0};
+    request.prompt_progress_user = &first;
+    cut.begin(request);
+    EXPECT_FALSE(cut.step().more);
+    EXPECT_EQ(first.reports.size(), 1u);
+    EXPECT_EQ(cut.answer().finish, AERIE_FINISH_CANCELLED);
+    EXPECT_EQ(cut.answer().token_count, 0u);
+
+    // The next answer is cancelled in its second pass; the one behind it begins where that stood.
+    Progress second{128};
+    request.prompt_progress_user = &second;
+    cut.begin(request);
+    cut.run();
+    EXPECT_EQ(cut.answer().finish, AERIE_FINISH_CANCELLED);
+    Progress rest{1000};
+    request.prompt_progress_user = &rest;
+    EXPECT_EQ(answer_to(cut, request), session.answer().text);
+    EXPECT_EQ(rest.reports.front().first, 128u);
+}
+
+// A program of the first release has no members behind edit_user, whatever lies there in memory.
+TEST_F(Answers, RequestsOfTheFirstReleaseReportNothing) {
+    Session session(*model_);
+    aerie_request request = small_request(4);
+    Progress unwanted{0};
+    request.prompt_progress = &Progress::report;
+    request.prompt_progress_user = &unwanted;
+    request.size = offsetof(aerie_request, prompt_progress);
+    answer_to(session, request);
+    EXPECT_TRUE(unwanted.reports.empty());
+    EXPECT_EQ(session.answer().token_count, 4u);
+}
+
 TEST_F(Answers, WhatASessionHoldsIsNotReadAgain) {
     Session session(*model_), fresh(*model_);
     const std::string first = answer_to(session, small_request());

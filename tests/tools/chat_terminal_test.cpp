@@ -147,6 +147,43 @@ TEST_F(ChatTerminal, StopsAnAnswerAndGoesOn) {
     EXPECT_EQ(terminal.exit_code(), 0);
 }
 
+// Ctrl-C while the model loads ends the program; while a prompt is read, an answer is shown or a
+// line is typed, it ends that alone.
+TEST_F(ChatTerminal, IsStoppedAtAnyMoment) {
+    const std::string model = (folder_.path() / "slow").string();
+    ASSERT_EQ(run({"synth", "--like", "aerie-tiny", "--hidden", "512", "--heads", "8",
+                   "--intermediate", "1024", "-o", model, "-q"})
+                  .exit_code,
+              0);
+    const std::string chat = command({"-m", model, "--draft", "none", "-t", "1", "-n", "60"});
+    for (const int milliseconds : {0, 30, 100, 300}) {
+        const Tmux terminal(folder_.path(), chat);
+        ::usleep(useconds_t(milliseconds) * 1000);
+        terminal.key("C-c");
+        terminal.wait_until("the end or a prompt",
+                            [&] { return terminal.has_ended() || terminal.last_line() == ">"; });
+        if (terminal.has_ended()) EXPECT_EQ(terminal.exit_code(), 130) << milliseconds;
+    }
+    std::string message;
+    for (int i = 0; i < 300; ++i) message += "and " + std::to_string(i % 10) + " ";
+    const Tmux terminal(folder_.path(), chat);
+    terminal.wait_for_prompt();
+    for (const int milliseconds : {0, 30, 100, 300, 700, 1500, 3000}) {
+        terminal.enter(message);
+        ::usleep(useconds_t(milliseconds) * 1000);
+        terminal.key("C-c");
+        terminal.wait_for_prompt();
+        EXPECT_FALSE(terminal.has_ended()) << milliseconds;
+        terminal.enter("/undo");
+        terminal.wait_for_prompt();
+    }
+    terminal.enter("/undo");
+    terminal.wait_for("there is no message yet");
+    terminal.key("C-d");
+    terminal.wait_until("the end", [&] { return terminal.has_ended(); });
+    EXPECT_EQ(terminal.exit_code(), 0);
+}
+
 TEST_F(ChatTerminal, ShadesDraftedTokensUnlessColoursAreUnwanted) {
     const std::string answer = text_of(generated({"--chat", "-p", kMessage, "-n", "24"}));
     const std::vector<std::string> flags = {"-n",     "24",      "--draft", "eagle2",

@@ -82,8 +82,13 @@ class Tmux {
     bool has_ended() const {
         return output_of(tmux_ + "display-message -p '#{pane_dead}'").starts_with("1");
     }
+    // As a shell gives it: 128 + the number of the signal that ended the program, if one did.
     int exit_code() const {
-        return std::atoi(output_of(tmux_ + "display-message -p '#{pane_dead_status}'").c_str());
+        const auto number = [&](const std::string& variable) {
+            return std::atoi(output_of(tmux_ + "display-message -p '#{" + variable + "}'").c_str());
+        };
+        const int signal = number("pane_dead_signal");
+        return signal != 0 ? 128 + signal : number("pane_dead_status");
     }
 
     // Waits until the condition holds; fails the test after a minute.
