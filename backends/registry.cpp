@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/ascii.h"
 #include "core/error.h"
 #include "cpu/cpu_backend.h"
 #ifdef AERIE_CUDA
@@ -109,7 +110,7 @@ std::vector<AbsentBackend> absent_backends() {
 }
 
 std::unique_ptr<Backend> open_device(const std::string& device, const DeviceOptions& options) {
-    const std::string wanted = device.empty() ? best_device(list_devices()) : device;
+    const std::string wanted = device.empty() ? best_device(list_devices()) : lower_ascii(device);
     for (const Kind& kind : kinds()) {
         if (wanted != kind.prefix && !wanted.starts_with(kind.prefix + ":")) continue;
         if (kind.open) return kind.open(wanted, options);

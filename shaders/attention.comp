@@ -298,7 +298,7 @@ void attend_rows(uint chunk, uint first, uint last, Seen within) {
     uint end = clamp(within.end, before, before + 64u) - before;
     if (begin >= end) return;
     barrier();  // the last item has been read
-    if (thread < 64u) {  // other positions are copies of those that a row attends to
+    if (thread < 64u) {  // beyond the range the nearest position in it: no read is out of bounds
         uint slot = before + clamp(thread, begin, end - 1u);
         if (last - first == 1u) slot = slot_of(place_of(first), slot);
         cached[thread] = cache_row(pages_at, slot);

@@ -41,6 +41,14 @@ std::string own_name(std::string name) {
     return name;
 }
 
+std::string names_of(const AnswerSettings& settings) {
+    std::string names;
+    for_each_setting(settings, [&](const char* name, const auto&) {
+        names += (names.empty() ? "" : ", ") + std::string(name);
+    });
+    return names;
+}
+
 }  // namespace
 
 void set_by_name(AnswerSettings& settings, const std::string& whole) {
@@ -65,7 +73,8 @@ void set_by_name(AnswerSettings& settings, const std::string& whole) {
             throw UsageError("/set " + name + " takes a number, not " + in_quotes(text));
     });
     if (!is_known)
-        throw UsageError("/set knows no " + in_quotes(name) + ", but " + shown(settings));
+        throw UsageError("/set: there is no " + in_quotes(name) + "; the settings are " +
+                         names_of(settings));
     check_sampling(changed.sampling);
     if (changed.max_tokens < -1) throw UsageError("/set predict takes -1 or a number of tokens");
     settings = changed;

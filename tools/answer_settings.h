@@ -11,7 +11,8 @@ struct AnswerSettings {
     Sampling sampling = {};
     int max_tokens = -1;  // -1: to the end of the context
     bool drafts = true, stats = false, shade = false;
-    bool on_terminal = false;  // the user watches the answer grow
+    bool fold_thoughts = false;  // thoughts of a reasoning model are not shown
+    bool on_terminal = false;    // the user watches the answer grow
 };
 
 // Changes one setting; `setting` is its name and its value, such as "temp 0.8". A seed of -1 is a

@@ -78,16 +78,15 @@ std::vector<int> Answerer::prompt_with_room(Dialogue& dialogue, int max_tokens) 
     if (int(prompt.size()) + least <= context) return prompt;
     const int dropped = drop_oldest(
         dialogue, context / 2, [&](const Dialogue& turns) { return int(joined(turns).size()); });
-    if (dropped > 0) {
+    if (dropped > 0) prompt = joined(dialogue);
+    if (int(prompt.size()) >= context)
+        throw UsageError("the message is too long: with the system message it has " +
+                         whole(int(prompt.size()), "token") + ", and the context has " +
+                         std::to_string(context));
+    if (dropped > 0)
         print_note("(the context of " + std::to_string(context) + " tokens is full: the " +
                    (dropped == 1 ? "oldest turn is" : "oldest " + whole(dropped, "turn") + " are") +
                    " dropped)");
-        prompt = joined(dialogue);
-    }
-    if (int(prompt.size()) >= context)
-        throw UsageError("the message has no room: with what stands before it, it has " +
-                         whole(int(prompt.size()), "token") + ", and the context " +
-                         std::to_string(context) + " (see -c)");
     return prompt;
 }
 
@@ -106,8 +105,10 @@ void Answerer::run(const Request& request, const AnswerSettings& settings) {
         for (const auto& [text, marks] : pieces) bytes += shading.put(text, marks);
         print_bytes(bytes);
     };
+    FoldedThoughts folded;
     const auto show_parts = [&](const std::vector<Thoughts::Part>& parts) {
-        for (const auto& [text, is_thought] : parts)
+        for (const auto& [text, is_thought] :
+             settings.fold_thoughts ? folded.without(parts) : parts)
             show(wrap.put(text, {is_drafted, is_thought}, columns_of(stdout)));
     };
     const auto show_rest = [&] {
@@ -123,10 +124,12 @@ void Answerer::run(const Request& request, const AnswerSettings& settings) {
         const Origin& origin = talk_->answer().result().origins.back();
         is_drafted = origin.kind == Origin::Kind::from_draft;
         const std::string bytes = shown_on(stdout, text);
-        if (has_looks)
+        if (has_looks || settings.fold_thoughts)
             show_parts(thoughts.put(bytes));
         else
             show(wrap.put(bytes, {is_drafted}, columns_of(stdout)));
+        if (folded.is_thinking())
+            progress.show("thinking: " + whole(int(talk_->answer().result().ids.size()), "token"));
     };
     ReadingLine reading(progress);
     shown.on_read = [&](int done, int all) {
@@ -158,8 +161,7 @@ void Answerer::note_end(const Request& request, bool on_terminal) const {
         print_note("(ended: the context of " + std::to_string(model_->context()) +
                    " tokens is full)");
     else if (on_terminal)
-        print_note("(ended: " + whole(request.max_tokens, "token") +
-                   ", the most that are asked for)");
+        print_note("(ended: " + whole(request.max_tokens, "token") + ": the limit of -n)");
 }
 
 void Answerer::show_stats(const Request& request) const {

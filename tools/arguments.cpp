@@ -243,7 +243,8 @@ class Reader {
             result_[message_at_] += " " + word;  // as Ollama joins the words
             return;
         } else if (!fits()) {
-            fail("unexpected argument " + in_quotes(word) + hint());
+            fail("unexpected argument " + in_quotes(word) +
+                 (word.ends_with(".gguf") ? ": a model is given with -m" : hint()));
         } else if (runs_) {
             result_.push_back("--single-turn");
             message_at_ = result_.size();

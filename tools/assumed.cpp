@@ -36,15 +36,8 @@ constexpr Flag kDraftFlags[] = {
     {"--draft-vocab", reads_files},
     {"--token-counts", reads_files},
     {"--draft-weights", reads_files},
-    {"--tree",
-     [](const DraftMethod& method) {
-         return method.name != kNoDrafts && method.name != "chain" && method.name != "eagle1" &&
-                method.name != "lookahead";
-     }},
-    {"--tree-file",
-     [](const DraftMethod& method) {
-         return method.name == "eagle1" || method.name == "medusa" || method.name == "hydra";
-     }},
+    {"--tree", [](const DraftMethod& method) { return method.takes_tree; }},
+    {"--tree-file", [](const DraftMethod& method) { return method.takes_tree_file; }},
     {"--chain-length", [](const DraftMethod& method) { return method.name == "chain"; }},
     {"--lookahead", [](const DraftMethod& method) { return method.name == "lookahead"; }},
 };
@@ -62,7 +55,7 @@ void tell_unused(const SamplingOptions& options, const Sampling& sampling) {
     name_if(options.min_p.has_value(), "--min-p");
     name_if(options.seed.has_value(), "--seed");
     if (!flags.empty())
-        print_note("(at temperature 0 the likeliest token is taken: no effect of " + flags + ")");
+        print_note("(decoding is greedy at temperature 0: no effect of " + flags + ")");
 }
 
 void tell_unused(const ModelOptions& options, const std::string& method) {

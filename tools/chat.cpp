@@ -115,9 +115,13 @@ bool Chat::take(const ChatLine& line) {
             return draft(line), true;
         case Kind::shade:
             return shade(line), true;
+        case Kind::think:
+            settings_.fold_thoughts = !line.on.value_or(settings_.fold_thoughts);
+            return print_note(settings_.fold_thoughts ? "(thoughts hidden)" : "(thoughts shown)"),
+                   true;
         case Kind::stats:
             settings_.stats = line.on.value_or(!settings_.stats);
-            return print_note(std::string("(figures ") + on_or_off(settings_.stats) + ")"), true;
+            return print_note(std::string("(statistics ") + on_or_off(settings_.stats) + ")"), true;
         case Kind::help:
             return tell(chat_help()), true;
         case Kind::exit:
@@ -139,9 +143,8 @@ void Chat::answer(Dialogue asked) {
 
 void Chat::ask(const std::string& message) {
     Dialogue asked = dialogue_;
-    asked.ask(files_ + message);
+    asked.ask(std::exchange(files_, {}) + message);
     answer(std::move(asked));
-    files_.clear();
 }
 
 void Chat::begin_anew() {
@@ -178,7 +181,7 @@ void Chat::retry() {
 
 void Chat::undo() {
     if (dialogue_.turns.empty()) throw UsageError("/undo: there is no message yet");
-    print_note("(taken away: " + in_quotes(dialogue_.turns.back().message) + ")");
+    print_note("(removed: " + in_quotes(dialogue_.turns.back().message) + ")");
     dialogue_.turns.pop_back();
 }
 
@@ -208,7 +211,8 @@ void Chat::load(const fs::path& file) {
     std::string note = file.string() + ": there is none; its text is read anew";
     if (fs::exists(file, ignored)) note = answerer_.load(file);
     dialogue_ = std::move(stored);
-    print_note("(turns of " + messages + ": " + std::to_string(dialogue_.turns.size()) + ")");
+    print_note("(loaded " + messages + ": " + std::to_string(dialogue_.turns.size()) +
+               (dialogue_.turns.size() == 1 ? " turn)" : " turns)"));
     if (!note.empty()) print_note("(" + note + ")");
 }
 
@@ -281,6 +285,11 @@ int talk_by(LineReader& reader, Chat& chat, bool is_terminal, bool failed) {
     return failed && !is_terminal ? 1 : 0;
 }
 
+// An empty system message is none.
+std::optional<std::string> system_of(const ChatOptions& options) {
+    return options.system && options.system->empty() ? std::nullopt : options.system;
+}
+
 // Checks everything that can be refused before the model is loaded, which may take long.
 NamedText checked_template(const ChatOptions& options, const Tokenizer& tokenizer) {
     NamedText chat_template;
@@ -289,7 +298,8 @@ NamedText checked_template(const ChatOptions& options, const Tokenizer& tokenize
     else
         chat_template = chat_template_of(tokenizer);
     rendered(chat_template, tokenizer, {.turns = {{"x", {}}}});
-    if (options.system) check_system(chat_template, tokenizer.named_tokens(), *options.system);
+    if (options.system && !options.system->empty())
+        check_system(chat_template, tokenizer.named_tokens(), *options.system);
     return chat_template;
 }
 
@@ -349,6 +359,7 @@ int run_chat(const ChatOptions& options) {
         .max_tokens = options.max_tokens,
         .stats = options.stats,
         .shade = options.shade,
+        .fold_thoughts = options.hide_thinking,
         .on_terminal = is_terminal};
     tell_unused(options.sampling, settings.sampling);
     const auto model =
@@ -365,12 +376,13 @@ int run_chat(const ChatOptions& options) {
                    std::to_string(model->context()) + " tokens of context" +
                    (model->can_draft() ? ", drafts by " + load_options.draft.method : "") +
                    (learning ? ", learns from its answers (aerie forget deletes them)" : "") +
-                   "; /help tells of commands");
+                   "; /help lists the commands");
         note_interrupts();
     }
     end_cleanly_on_signals();
     const std::unique_ptr<LineReader> reader = make_reader(is_terminal);
-    Chat chat(model, chat_template, {.system = options.system}, settings, learning.get(), notes);
+    Chat chat(model, chat_template, {.system = system_of(options)}, settings, learning.get(),
+              notes);
     const bool failed = message && !answer_first(chat, *message, is_terminal);
     const int code = options.single_turn ? (interrupted() ? interrupted() : failed)
                                          : talk_by(*reader, chat, is_terminal, failed);

@@ -39,6 +39,7 @@ struct ChatLine {
         load,
         draft,
         shade,
+        think,
         stats,
         help,
         exit

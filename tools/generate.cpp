@@ -27,7 +27,7 @@ std::optional<std::string> read_prompt(const GenerateOptions& options) {
     if (!options.prompt_file && (options.prompt_ids || options.chat.messages)) return {};
     if (!options.prompt_file && isatty(STDIN_FILENO))
         throw UsageError("no prompt: give -p TEXT, -f FILE or pipe it in");
-    return read_input(options.prompt_file.value_or("-"));
+    return read_text_input(options.prompt_file.value_or("-"));
 }
 
 // Whether an empty text is a prompt must not depend on whether the model puts a BOS before it.
@@ -54,7 +54,7 @@ Conversation conversation_of(const ConversationOptions& chat,
                              const std::optional<std::string>& prompt) {
     Conversation conversation;
     if (chat.messages) conversation = read_conversation(read_input(*chat.messages), *chat.messages);
-    if (chat.system) conversation.put_first("system", *chat.system);
+    if (chat.system && !chat.system->empty()) conversation.put_first("system", *chat.system);
     if (prompt) conversation.add("user", *prompt);
     conversation.now = platform::local_time();
     return conversation;
@@ -249,8 +249,8 @@ int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
         if (drafted.finish == FinishReason::cancelled) return interrupted();
     }
     std::fprintf(stderr,
-                 "plain decoding of the same prompt: ids %s (%zu tokens), %g target passes "
-                 "against %g with drafting\n",
+                 "plain decoding of the same prompt: ids %s (%zu tokens), %.0f target passes "
+                 "against %.0f with drafting\n",
                  equal ? "equal" : "DIFFERENT", plain.ids.size(), plain_passes.median(),
                  passes.median());
     if (plain.stats.cycles > 0) {
@@ -261,8 +261,10 @@ int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
             std::fputs(": no factor, for hardly anything was drafted\n", stderr);
         else
             std::fprintf(stderr,
-                         ": %.2f times as fast (medians of %d, which ranged from %.2f to %.2f)\n",
-                         ratios.median(), ratios.runs(), ratios.min(), ratios.max());
+                         ": %.2f times as fast (medians of %d runs each; of a pair from %.2f to "
+                         "%.2f)\n",
+                         speeds.median() / plain_speeds.median(), ratios.runs(), ratios.min(),
+                         ratios.max());
     }
     return equal ? 0 : 1;
 }

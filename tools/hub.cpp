@@ -99,6 +99,17 @@ fs::path download(const RepositoryName& name, bool quiet) {
     return hub::pull(name, options);
 }
 
+// The quantisations of a repository that are in the cache: "ORG/NAME:F16, ORG/NAME:Q4_0".
+std::string cached_quants(const RepositoryName& name) {
+    const fs::path snapshot =
+        cached_snapshot(repository_in_cache(hugging_face_cache(), name.org, name.name));
+    if (snapshot.empty()) return "";
+    std::string quants;
+    for (const GgufModel& model : gguf_models_of(files_in(snapshot)))
+        quants += (quants.empty() ? "" : ", ") + name.id() + ":" + model.quant;
+    return quants;
+}
+
 }  // namespace
 
 fs::path fetch_from_hub(const std::string& text, bool offline) {
@@ -108,7 +119,13 @@ fs::path fetch_from_hub(const std::string& text, bool offline) {
     if (offline || is_offline())
         throw Error(text + " is not in the cache (" + hugging_face_cache().string() +
                     "), and downloads are off");
-    return download(name, false);
+    try {
+        return download(name, false);
+    } catch (const Error& error) {
+        const std::string quants = cached_quants(name);
+        if (quants.empty()) throw;
+        throw Error(std::string(error.what()) + "; the cache has " + quants);
+    }
 }
 
 int run_pull(const PullCommandOptions& options) {

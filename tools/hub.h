@@ -1,14 +1,17 @@
-// Models of Hugging Face's hub, for the commands (src/hub).
+// Models of Hugging Face's Hub, for the commands (src/hub).
 #pragma once
 
 #include <filesystem>
 #include <string>
 
+#include "io/repository.h"
+
 namespace aerie {
 
-// Whether the name asks for a model of the hub: "hf:ORG/NAME:QUANT".
+// Whether the name asks for a model of the Hub: "hf:ORG/NAME:QUANT", "hf.co/ORG/NAME:QUANT" as
+// Ollama spells it, or the address of its page.
 inline bool is_of_hub(const std::string& name) {
-    return name.starts_with("hf:");
+    return !without_hub_prefix(name).empty();
 }
 
 // The path of that model in the Hugging Face cache; downloads what the cache lacks, unless

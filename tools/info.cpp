@@ -191,6 +191,26 @@ bool fits(const MemoryPlan& plan, const Capabilities& device) {
     return device.problem.empty() && plan.total() <= device.memory_bytes;
 }
 
+// The memory of `aerie serve` with its default number of contexts.
+struct ServePlan {
+    int contexts = 0, tokens = 0;  // contexts, and tokens of each
+    MemoryPlan memory;
+};
+
+ServePlan serve_plan(LoadOptions load, const Backend& backend) {
+    const ServeOptions options;
+    load.sequences = options.parallel + options.keep;
+    ModelFiles files = ModelFiles::open(load);
+    files.replace_unstorable(backend);
+    files.fit_context(load, backend);
+    return {load.sequences, files.context, files.plan(load, backend)};
+}
+
+std::string serve_line(const ServePlan& plan) {
+    return format("serve    %d contexts of %d tokens: %.1f MiB in all\n", plan.contexts,
+                  plan.tokens, double(plan.memory.total()) / double(1 << 20));
+}
+
 std::string fitting_line(const MemoryPlan& plan, int largest, const std::string& device) {
     std::string line = "fits     ";
     for (const Capabilities& one : list_devices())
@@ -234,6 +254,7 @@ int run_info(const InfoOptions& options) {
     const DrafterName& drafter = drafter_name(files);
     const std::vector<Line> memory = memory_lines(plan, drafter);
     const int largest = files.largest_context(runtime, *backend);
+    const ServePlan serve = serve_plan(runtime, *backend);
     if (options.json) {
         Json::Object bytes;
         for (const Line& line : memory) bytes.emplace_back(line.key, uint64_t(line.bytes));
@@ -258,13 +279,16 @@ int run_info(const InfoOptions& options) {
         for (const Capabilities& device : list_devices())
             if (fits(plan, device)) fitting.push_back(device.name);
         result.set("fits", std::move(fitting));
+        result.set("serve", Json::Object{{"contexts", serve.contexts},
+                                         {"context", serve.tokens},
+                                         {"memory_bytes", uint64_t(serve.memory.total())}});
         result.set("memory_bytes", std::move(bytes));
         result.set("matrix_bytes", Json::Object{{"target", types_json(plan.target_types)},
                                                 {drafter.key, types_json(plan.head_types)}});
         print(result.dump() + "\n");
         return 0;
     }
-    print(model_table(files, *backend, tokenizer, memory) +
+    print(model_table(files, *backend, tokenizer, memory) + serve_line(serve) +
           fitting_line(plan, largest, backend->capabilities().name));
     return 0;
 }

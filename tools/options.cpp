@@ -160,7 +160,7 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options) {
     add_number(
         "--temp,--temperature", options.temperature, "T",
         "0 takes the likeliest token (default: the model's, which `aerie info` shows, else 0.7)");
-    add_whole(app, "--top-k", options.top_k, Range{0, INT_MAX},
+    add_whole(app, "--top-k", options.top_k, Range{-1, INT_MAX},
               "keep the K likeliest; 0: off (default: the model's)")
         ->type_name("K");
     add_number("--top-p", options.top_p, "P",
@@ -234,9 +234,9 @@ CommandLine parse_command_line(int argc, char** argv) {
     add_command(app, line.train, "train", "Train a draft head for a model", add_train);
     add_command(app, line.forget, "forget", "Delete what --learn has learnt, and from what",
                 add_forget);
-    add_command(app, line.pull, "pull", "Download a model of Hugging Face's hub", add_pull);
-    add_command(app, line.completion, "completion",
-                "Print what makes a shell complete commands and flags", add_completion);
+    add_command(app, line.pull, "pull", "Download a model from Hugging Face's Hub", add_pull);
+    add_command(app, line.completion, "completion", "Print the completion script of a shell",
+                add_completion);
     add_command(app, line.serve, "serve", "Answer over HTTP, as OpenAI's API does", add_serve);
     app.footer(
         "`aerie COMMAND --help` shows the flags of a command. llama.cpp's names of flags, such as "

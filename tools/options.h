@@ -65,7 +65,7 @@ struct ChatOptions {
     std::optional<std::string> system, chat_template;
     int max_tokens = -1;  // per answer
     SamplingOptions sampling;
-    bool stats = false, shade = false, learn = false;
+    bool stats = false, shade = false, hide_thinking = false, learn = false;
     bool single_turn = false;  // ends after the answer to `message`
 };
 

@@ -16,6 +16,8 @@ void add_chat(CLI::App& app, ChatOptions& options) {
     add_whole(app, "-n,--predict", options.max_tokens, Range{-1, 1 << 24},
               "most tokens of an answer (default: -1, to the end of the context)");
     app.add_flag("--shade", options.shade, "show drafted tokens in another colour, on a terminal");
+    app.add_flag("--hide-thinking", options.hide_thinking,
+                 "show no thoughts of a reasoning model (<think>), only that it is thinking");
     app.add_flag("--stats", options.stats,
                  "after each answer a line on stderr: tokens/s, tau, time to the first token");
     app.add_flag("--learn", options.learn,

@@ -20,6 +20,13 @@ std::string listed(const std::vector<std::string>& words, const char* last) {
     return list;
 }
 
+std::string methods_where(bool (*wanted)(const DraftMethod&), const char* last) {
+    std::vector<std::string> names;
+    for (const DraftMethod& method : draft_methods())
+        if (wanted(method)) names.push_back(method.name);
+    return listed(names, last);
+}
+
 std::string draft_help() {
     std::vector<std::string> defaults;
     for (const DraftHead& head : draft_heads()) defaults.push_back(head.method.name);
@@ -100,13 +107,19 @@ void add_tree_option(CLI::App& app, ModelOptions& options) {
                drafting.is_published = text == "published";
                drafting.tree = drafting.is_published ? std::nullopt : parse_tree(text);
            },
-           "tree of all --draft but chain, eagle1 and lookahead.\n"
-           "auto (default): chosen in each cycle by what it costs on this device and how much was "
-           "accepted; none where none pays.\n"
-           "N,L,K: always N nodes with the root, L levels, top K; at most those of grafted and "
-           "best.\n"
-           "published: the drafter's own, 60,6,10 of EAGLE-2, Medusa's and Hydra's fixed tree of "
-           "64 nodes")
+           "tree of all --draft but " +
+               methods_where(
+                   [](const DraftMethod& method) {
+                       return !method.takes_tree && method.name != kNoDrafts;
+                   },
+                   " and ") +
+               ".\n"
+               "auto (default): chosen in each cycle by what it costs on this device and how much "
+               "was accepted; none where none pays.\n"
+               "N,L,K: always N nodes with the root, L levels, top K; at most those of grafted and "
+               "best.\n"
+               "published: the drafter's own, 60,6,10 of EAGLE-2, Medusa's and Hydra's fixed tree "
+               "of 64 nodes")
         ->type_name("auto|N,L,K|published");
 }
 
@@ -136,7 +149,10 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
     app.add_option_function<std::string>(
            "--tree-file",
            [&drafting](const std::string& file) { drafting.static_tree = read_tree_file(file); },
-           "tree of --draft eagle1, medusa or hydra: JSON list of paths of child ranks")
+           "tree of --draft " +
+               methods_where([](const DraftMethod& method) { return method.takes_tree_file; },
+                             " or ") +
+               ": JSON list of paths of child ranks")
         ->type_name("FILE");
     add_choice(app, "--proposals", drafting.proposals, kProposals,
                "drafts ranked with the sampling noise (coupled, default) or without (plain)");

@@ -82,16 +82,21 @@ void add_tokenize(CLI::App& app, TokenizeOptions& options) {
                    "folder, .gguf file, bundled name, or org/name in the Hugging Face cache; a "
                    "tokenizer alone will do (default: smollm2)")
         ->type_name("MODEL");
-    add_prompt(app, options.prompt, options.prompt_file);
-    app.add_option("--strings", options.strings, "JSON list of texts")->type_name("FILE");
-    app.add_option("--decode", options.decode, "JSON list of lists of ids, to be made text")
+    app.add_option("text,-p,--prompt", options.prompt,
+                   "text; special tokens in it, such as <s>, are read")
+        ->type_name("TEXT");
+    app.add_option("-f,--file", options.prompt_file, "file with the text; - is stdin")
         ->type_name("FILE");
+    app.add_option("--strings", options.strings, "JSON list of texts")->type_name("FILE");
+    app.add_option("--decode", options.decode,
+                   "ids to be made text: N,N,... or a file with a JSON list of lists of ids")
+        ->type_name("IDS|FILE");
     app.add_flag("--counts", options.counts,
                  "how often each token occurs, for --token-counts: lines of id and count");
     app.add_flag("--no-special", options.no_special,
                  "special tokens in the texts, such as <s>, are plain text");
     app.add_flag("--json", options.json, "print one JSON object");
-    add_examples(app, {"aerie tokenize -p \"Hello, world\"",
+    add_examples(app, {"aerie tokenize \"Hello, world\"", "aerie tokenize --decode 504,2365,282",
                        "aerie tokenize -m model.gguf --counts -f corpus.txt > counts.txt"});
 }
 

@@ -34,7 +34,7 @@ int run_perplexity(const PerplexityOptions& options) {
     model.draft = kNoDrafts;
     model.context = options.window;
     LoadOptions load_options = locate(model);
-    const std::string text = read_input(options.file);
+    const std::string text = read_text_input(options.file);
     ProgressLine progress(options.quiet);
     load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     ModelFiles files = ModelFiles::open(load_options);

@@ -1,4 +1,5 @@
 // How the target chooses tokens: each value by its flag, else by the model's own default.
+#include <algorithm>
 #include <random>
 #include <type_traits>
 
@@ -13,7 +14,7 @@ Sampling sampling_of(const SamplingOptions& options, const GenerationConfig& mod
         if (flag) value = std::remove_reference_t<decltype(value)>(*flag);
     };
     set(sampling.filters.temperature, options.temperature);
-    set(sampling.filters.top_k, options.top_k);
+    if (options.top_k) sampling.filters.top_k = std::max(int(*options.top_k), 0);  // -1 is off
     set(sampling.filters.top_p, options.top_p);
     set(sampling.filters.min_p, options.min_p);
     set(sampling.penalties.repetition, options.repetition_penalty);

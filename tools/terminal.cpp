@@ -19,6 +19,7 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
+#include "word_wrap.h"
 
 namespace aerie {
 
@@ -63,10 +64,26 @@ void handle(int signal) {
     ::sigaction(signal, &action, nullptr);
 }
 
+// The text, or its end if it has more characters than `columns`, so that a line that is shown again
+// and again stays one line. Nothing is cut if the width is not known.
+std::string last_columns(const std::string& text, int columns) {
+    constexpr int kLeast = 8;
+    const auto begins = [](char byte) { return (byte & 0xC0) != 0x80; };
+    const auto characters = std::count_if(text.begin(), text.end(), begins);
+    if (columns < kLeast || characters <= columns) return text;
+    auto at = text.begin();
+    for (auto left = characters - (columns - 3); at != text.end() && (left > 0 || !begins(*at));
+         ++at)
+        if (begins(*at)) --left;
+    return "..." + std::string(at, text.end());
+}
+
 std::string read_all(std::FILE* file, const std::string& name) {
     std::string text;
     char block[1 << 16];
-    while (const size_t got = std::fread(block, 1, sizeof(block), file)) {
+    while (!std::feof(file)) {  // a terminal that is read beyond its end waits for another one
+        const size_t got = std::fread(block, 1, sizeof(block), file);
+        if (got == 0) break;
         text.append(block, got);
         if (text.size() > kMaxInputBytes)
             throw Error(name + ": more than " + std::to_string(kMaxInputBytes) + " bytes");
@@ -120,7 +137,8 @@ ProgressLine::ProgressLine(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO))
 void ProgressLine::show(const std::string& text) {
     if (!shown_) return;
     line_shown = true;
-    std::fprintf(stderr, "%s%s ...", kClearLine, printable(text).c_str());
+    std::fprintf(stderr, "%s%s ...", kClearLine,
+                 last_columns(printable(text), columns_of(stderr) - 5).c_str());
 }
 
 void ProgressLine::clear() {
@@ -182,8 +200,14 @@ void tell(const std::string& text) {
 
 void print_note(const std::string& line) {
     const bool dim = has_colors(stderr);
-    std::fprintf(stderr, "%s%s%s\n", dim ? "\033[2m" : "", shown_on(stderr, line).c_str(),
-                 dim ? "\033[0m" : "");
+    WordWrap wrap;
+    std::string shown;
+    const auto add = [&](const std::vector<WordWrap::Piece>& pieces) {
+        for (const WordWrap::Piece& piece : pieces) shown += piece.text;
+    };
+    add(wrap.put(shown_on(stderr, line), {}, columns_of(stderr)));
+    add(wrap.end());
+    std::fprintf(stderr, "%s%s%s\n", dim ? "\033[2m" : "", shown.c_str(), dim ? "\033[0m" : "");
 }
 
 void tell_error(std::string message) {
@@ -222,6 +246,13 @@ std::string read_input(const std::string& name) {
                                                                std::fclose);
     if (!file) throw Error(name + ": " + std::generic_category().message(errno));
     return read_all(file.get(), name);
+}
+
+std::string read_text_input(const std::string& name) {
+    std::string text = read_input(name);
+    if (text.find('\0') != text.npos)
+        throw Error((name == "-" ? "stdin" : name) + ": a binary file, not a text");
+    return text;
 }
 
 }  // namespace aerie

@@ -93,5 +93,7 @@ void print_op_times(const std::string& device, std::vector<OpTime> times);
 // Reads a whole file or pipe, without a byte order mark at its start; "-" is stdin. Throws Error,
 // also above 64 MB.
 std::string read_input(const std::string& name);
+// The same for a text: throws Error if there is a NUL byte in it.
+std::string read_text_input(const std::string& name);
 
 }  // namespace aerie

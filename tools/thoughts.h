@@ -28,4 +28,14 @@ class Thoughts {
     std::string held_;
 };
 
+// Takes thoughts out of what is shown, with the blanks between them and the answer.
+class FoldedThoughts {
+  public:
+    std::vector<Thoughts::Part> without(const std::vector<Thoughts::Part>& parts);
+    bool is_thinking() const { return is_thinking_; }  // the newest part was a thought
+
+  private:
+    bool is_thinking_ = false, drops_blanks_ = false;
+};
+
 }  // namespace aerie

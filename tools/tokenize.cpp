@@ -27,7 +27,9 @@ std::vector<std::string> read_strings(const std::string& file) {
 }
 
 std::vector<std::vector<int>> read_lists(const std::string& file) {
-    const Json lists = Json::parse(read_input(file), file);
+    const bool are_ids = file.find_first_not_of("0123456789,") == file.npos;
+    const Json lists =
+        are_ids ? Json::parse("[[" + file + "]]", "--decode") : Json::parse(read_input(file), file);
     if (!lists.array()) throw Error(file + ": expected a list of lists of ids");
     std::vector<std::vector<int>> result;
     for (const Json& list : *lists.array()) {

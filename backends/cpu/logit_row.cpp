@@ -158,8 +158,8 @@ uint64_t find_cut(const Kernels& kernels, const LogitRow& row, const Scratch& sc
         if (nucleus) keys = keys.first(prefix_with_mass(scratch.masses, keys, goal));
         cut = *std::min_element(keys.begin(), keys.end());
     }
-    if (rule.least > -kInfinity) {
-        const double least = row.top.value + rule.least;
+    if (rule.min_p_cutoff > -kInfinity) {
+        const double least = row.top.value + rule.min_p_cutoff;
         float logit = float(least);
         if (double(logit) < least) logit = std::nextafter(logit, kInfinity);
         cut = std::max(cut, order_key(logit, std::numeric_limits<int>::max()));

@@ -16,7 +16,7 @@ constexpr int kLayers = 128;
 
 // Keys and values of some layers, as words of 4 bytes.
 struct Caches {
-    uint32_t* parts[2 * kLayers];  // keys and values in turn
+    uint32_t* parts[2 * kLayers];  // keys of layer 0, values of layer 0, keys of layer 1, ...
     size_t strides[2];             // words
     int width;                     // words
 };

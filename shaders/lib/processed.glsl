@@ -16,15 +16,15 @@ uvec2 row_cut;
 uint row_rule;    // the row's first word in `rules`
 float row_scale;  // 1 / temperature; 0: argmax
 bool row_limited, row_nucleus;
-float row_least_high, row_least_low;
+float row_cutoff_high, row_cutoff_low;
 
 // The smallest key that min-p keeps: top + temperature * log(min_p), summed in two floats.
 uint least_key(float top) {
-    if (!(row_least_high > -kInfinity)) return 1u;
-    precise float sum = top + row_least_high;
+    if (!(row_cutoff_high > -kInfinity)) return 1u;
+    precise float sum = top + row_cutoff_high;
     precise float part = sum - top;
-    precise float lost = (top - (sum - part)) + (row_least_high - part);
-    precise float rest = lost + row_least_low;
+    precise float lost = (top - (sum - part)) + (row_cutoff_high - part);
+    precise float rest = lost + row_cutoff_low;
     precise float least = sum + rest;
     precise float rest_part = least - sum;
     precise float rest_lost = (sum - (least - rest_part)) + (rest - rest_part);
@@ -46,8 +46,8 @@ bool begin_row(uint row) {
         uint top_k = rules[row_rule + kRuleTopK];
         row_limited = top_k > 0u && top_k < p.choice.vocab;
         row_nucleus = rule_value(kRuleTopP) < 1.0;
-        row_least_high = rule_value(kRuleLeastHigh);
-        row_least_low = rule_value(kRuleLeastLow);
+        row_cutoff_high = rule_value(kRuleCutoffHigh);
+        row_cutoff_low = rule_value(kRuleCutoffLow);
     }
     row_at = at[1] + row * p.choice.logits_stride;
     row_top = uvec2(tops[at[2] + row * 2u], tops[at[2] + row * 2u + 1u]);
@@ -88,7 +88,7 @@ float weighed(uint key) {
 // key of NaN stays 0.
 uint noisy_key(uint id, uint noise_at) {
     uint key = logit_key(id);
-    bool filters = row_limited || row_nucleus || row_least_high > -kInfinity;
+    bool filters = row_limited || row_nucleus || row_cutoff_high > -kInfinity;
     if (key == 0u) return filters ? kLowestKey : 0u;
     if (!kept(key, id)) return kLowestKey;
     precise float z = weighed(key) + noise[noise_at];

@@ -127,10 +127,11 @@ class DeviceBackend : public OverridesOps<DeviceBackend<Self>, Backend, Ops> {
     }
 };
 
-// The input of a matmul with `w`: [rows, K] in the type that it reads, at the start of `room`, a
+// The input of a matmul with `w`: [rows, K] in the type that it reads, at the start of `scratch`, a
 // dense F32 tensor [>= rows, >= K], in which every activation type fits.
-Tensor activation_in(const Backend& be, Tensor room, const Weight& w, int rows);
-// Returns x in the form that a matmul with `w` reads: x itself, or a copy at the start of `room`.
-Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor room, Label label = {});
+Tensor activation_in(const Backend& be, Tensor scratch, const Weight& w, int rows);
+// Returns x in the form that a matmul with `w` reads: x itself, or a copy at the start of
+// `scratch`.
+Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor scratch, Label label = {});
 
 }  // namespace aerie

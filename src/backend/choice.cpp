@@ -18,9 +18,9 @@ RowChoice::RowChoice(const Filters& filters, const Penalties& penalties)
     if (temperature == 0) return;
     scale = float(std::min(1 / double(temperature), 3e38));
     if (!(filters.min_p > 0)) return;
-    least = double(temperature) * std::log(std::min(double(filters.min_p), 1.0));
-    least_high = float(least);
-    least_low = float(least - double(least_high));
+    min_p_cutoff = double(temperature) * std::log(std::min(double(filters.min_p), 1.0));
+    cutoff_high = float(min_p_cutoff);
+    cutoff_low = float(min_p_cutoff - double(cutoff_high));
 }
 
 }  // namespace aerie

@@ -51,10 +51,10 @@ struct RowChoice {
     float scale = 0;  // 1 / temperature, at most 3e38; 0 at temperature 0
     int32_t top_k = 0;
     float top_p = 1;
-    // temperature * log(min_p): kept logits may lie this far below the best; -inf: off. least_high
-    // and least_low are two floats with the same sum.
-    double least = -std::numeric_limits<double>::infinity();
-    float least_high = -std::numeric_limits<float>::infinity(), least_low = 0;
+    // temperature * log(min_p): kept logits may lie this far below the best; -inf: off. cutoff_high
+    // and cutoff_low are two floats with the same sum.
+    double min_p_cutoff = -std::numeric_limits<double>::infinity();
+    float cutoff_high = -std::numeric_limits<float>::infinity(), cutoff_low = 0;
     float repetition = 1, frequency = 0, presence = 0;
     int32_t sequence = 0;  // row of Rules::seen
     int32_t noise = 0;     // row of the noise for depth 0
@@ -75,7 +75,7 @@ constexpr float penalised(float logit, const RowChoice& rule, int32_t seen) {
 struct Rules {
     Tensor block;  // I32 [rows, kRowChoiceInts], or one row for all of them
     Tensor seen =
-        {};  // I32 [texts, target vocab], as kPutOut and kInPrompt say; absent: no penalties
+        {};  // I32 [sequences, target vocab], as kPutOut and kInPrompt say; absent: no penalties
     // Whether any row uses this filter, which decides the steps that a device records.
     bool top_k = false, top_p = false;
 

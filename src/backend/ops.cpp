@@ -112,7 +112,7 @@ void MatmulGated::run_parts(Backend& be, Label label) const {
 }
 
 void EmbedPair::run_parts(Backend& be, Label label) const {
-    const Tensor pair = out.dtype == DType::F32 ? out : room;
+    const Tensor pair = out.dtype == DType::F32 ? out : scratch;
     const Tensor beside = pair.col_range(table.cols, table.cols);
     be.run(Embed{pair.col_range(0, table.cols), table, rows}, {"embedding", label.layer});
     if (index)
@@ -127,14 +127,14 @@ void MatmulRope::run_parts(Backend& be, Label label) const {
     be.run(RopeAppend{qkv, rope, rows, shape, kv}, label);
 }
 
-Tensor activation_in(const Backend& be, Tensor room, const Weight& w, int rows) {
-    assert(room.dtype == DType::F32 && room.rows >= rows && room.cols >= w.cols);
-    return dense_prefix(room, be.activation_type(w), rows, w.cols);
+Tensor activation_in(const Backend& be, Tensor scratch, const Weight& w, int rows) {
+    assert(scratch.dtype == DType::F32 && scratch.rows >= rows && scratch.cols >= w.cols);
+    return dense_prefix(scratch, be.activation_type(w), rows, w.cols);
 }
 
-Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor room, Label label) {
+Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor scratch, Label label) {
     if (be.activation_type(w) == x.dtype) return x;
-    const Tensor copied = activation_in(be, room, w, x.rows);
+    const Tensor copied = activation_in(be, scratch, w, x.rows);
     be.run(Copy{copied, x}, label);
     return copied;
 }
@@ -202,7 +202,7 @@ void Copy::check(const Backend&) const {
 
 void EmbedPair::check(const Backend&) const {
     assert(is_activation(out, out.rows, 2 * table.cols) && is_rows(rows, out.rows));
-    assert(out.dtype == DType::F32 || is(room, DType::F32, out.rows, out.cols));
+    assert(out.dtype == DType::F32 || is(scratch, DType::F32, out.rows, out.cols));
     assert(is_f32(features) && features.cols == table.cols);
     assert(index ? is_index(index, out.rows) : features.rows == out.rows);
 }

@@ -182,12 +182,12 @@ struct GatherRows {
     void check(const Backend& be) const;
 };
 
-// The input of an EAGLE head (EAGLE section 4.1), the embedding of a row's token beside a feature:
+// The input of an EAGLE head (EAGLE, section 3.1), the embedding of a row's token beside a feature:
 // out row i = [table row of token i, features row index[i]].
 struct EmbedPair {
     static constexpr const char* kName = "embed_pair";
-    Tensor out;   // F32 or I8G32 [M, 2 cols]
-    Tensor room;  // F32 [M, 2 cols]: scratch, used if `out` is not F32
+    Tensor out;      // F32 or I8G32 [M, 2 cols]
+    Tensor scratch;  // F32 [M, 2 cols]: scratch, used if `out` is not F32
     const Weight& table;
     Rows rows;
     Tensor features;    // F32 [n, cols]

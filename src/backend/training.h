@@ -66,9 +66,9 @@ class TrainingDevice {
     // out = product, or out += product.
     virtual void multiply(Product form, const Matrix& out, const Matrix& a, const Matrix& b,
                           bool accumulate) = 0;
-    virtual void add(const Matrix& out, const Matrix& x) = 0;  // out += x
-    // out row r += bias [1, cols]; and the gradient of the bias: out [1, cols] += rows of x.
-    virtual void add_bias(const Matrix& out, const Matrix& bias) = 0;
+    virtual void add(const Matrix& out, const Matrix& x) = 0;          // out += x
+    virtual void add_bias(const Matrix& out, const Matrix& bias) = 0;  // out row r += [1, cols]
+    // out [1, cols] += the sum of x's rows: the gradient of a bias.
     virtual void sum_rows(const Matrix& out, const Matrix& x) = 0;
     // out row r = table row rows[r]; and the reverse: out row rows[r] = x row r, where no row is
     // named twice.
@@ -104,8 +104,9 @@ class TrainingDevice {
     virtual void gate(const Matrix& out, const Matrix& gate_up) = 0;
     virtual void gate_back(const Matrix& dgate_up, const Matrix& dout, const Matrix& gate_up) = 0;
 
-    // Replaces each row of logits by its gradient: row r counts if target_rows[r] >= 0, and has the
-    // loss -sum of targets row target_rows[r] * log softmax(logits), times `weight`.
+    // Softmax cross-entropy. Row r counts if target_rows[r] >= 0: with p = targets row
+    // target_rows[r], its loss is -sum over v of p_v * log softmax(logits row r)_v, times `weight`.
+    // Replaces each row of logits by its gradient, 0 where a row does not count.
     virtual CrossEntropy cross_entropy(const Matrix& logits, const Matrix& targets,
                                        std::span<const int> target_rows, double weight) = 0;
     // Row r counts if target_rows[r] >= 0, and has the loss mean of SmoothL1(x - goals row

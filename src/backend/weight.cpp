@@ -6,12 +6,12 @@
 
 namespace aerie {
 
-const std::byte* WeightBlock::read(int first, int count, std::vector<std::byte>& room) const {
+const std::byte* WeightBlock::read(int first, int count, std::vector<std::byte>& scratch) const {
     const size_t begin = size_t(first) * row_bytes();
     if (data) return static_cast<const std::byte*>(data) + begin;
-    room.resize(size_t(count) * row_bytes());
-    source->read(first, count, room.data());
-    return room.data();
+    scratch.resize(size_t(count) * row_bytes());
+    source->read(first, count, scratch.data());
+    return scratch.data();
 }
 
 void WeightBlock::copy(int first, int count, std::byte* out) const {

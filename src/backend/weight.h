@@ -29,8 +29,8 @@ struct WeightBlock {
     const RowSource* source = nullptr;  // source of the data if `data` is null
 
     size_t row_bytes() const { return size_bytes(dtype, size_t(cols)); }
-    // Returns these rows in memory: in place, or read into `room`.
-    const std::byte* read(int first, int count, std::vector<std::byte>& room) const;
+    // Returns these rows in memory: in place, or read into `scratch`.
+    const std::byte* read(int first, int count, std::vector<std::byte>& scratch) const;
     void copy(int first, int count, std::byte* out) const;
 };
 

@@ -48,8 +48,9 @@ inline Row causal_row(int token, int position, int sequence = 0) {
     return row;
 }
 
-// The row of a drafted child of `parent`, in slot prefix + draft_slot. A child of the newest
-// committed row, which is in the cache, extends the prefix.
+// The row of `token` below `parent`, in slot prefix + draft_slot. If the parent is the newest
+// committed row, the child's prefix is one position longer; else the parent's slot joins the
+// child's path.
 inline Row child_row(const Row& parent, bool is_committed, int token, int draft_slot) {
     Row child = parent;
     child.token = token;

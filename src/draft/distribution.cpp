@@ -64,8 +64,9 @@ void filter(std::vector<Token>& tokens, const RowChoice& rule, double top) {
         tokens.resize(most);
     }
     if (rule.top_p < 1) keep_share(tokens, rule.top_p, top, rule.temperature);
-    if (rule.least > -std::numeric_limits<double>::infinity())
-        std::erase_if(tokens, [&](const Token& token) { return token.logit < top + rule.least; });
+    if (rule.min_p_cutoff > -std::numeric_limits<double>::infinity())
+        std::erase_if(tokens,
+                      [&](const Token& token) { return token.logit < top + rule.min_p_cutoff; });
 }
 
 void normalise(Distribution& distribution) {

@@ -12,7 +12,7 @@
 namespace aerie {
 
 // Kinds of cycles, by the tokens that lookup is expected to bring. Heads bring more where lookup
-// has guesses, since these are grafted.
+// has continuations, since these are grafted.
 constexpr int kCycleKinds = 3;
 int cycle_kind(double expected);
 

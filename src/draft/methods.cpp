@@ -36,9 +36,9 @@ std::vector<DraftMethod> all_methods() {
     std::vector<DraftMethod> methods = {none_method(), lookup_method(), lookahead_method()};
     methods.push_back(drawn(
         head_method({"chain", "the likeliest token of a head or a smaller model, again and again",
-                     chain_growth})));
-    methods.push_back(
-        drawn(head_method({"eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth})));
+                     chain_growth, false})));
+    methods.push_back(drawn(head_method(
+        {"eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth, false, true})));
     add_methods(methods, DraftNeeds::head);
     methods.push_back(head_method(
         {"grafted",

@@ -31,11 +31,13 @@ struct DraftPlan {
     std::vector<DraftPlan> others = {};  // plans of further heads
 };
 
+// Bytes of a drafter on its device.
 struct DraftBytes {
     size_t weights = 0, scratch = 0;
     WeightTypes types;  // bytes of the matrices among the weights, by type
 };
 
+// Everything that a drafter is made from.
 struct DraftSource {
     Backend& backend;
     const Target& target;
@@ -45,14 +47,17 @@ struct DraftSource {
 
 enum class DraftNeeds { nothing, head, language_model, what_there_is };
 
+// A row of the table: one value of --draft.
 struct DraftMethod {
     std::string name;
     std::string help;  // ends the sentence "--draft name: "
     DraftNeeds needs = DraftNeeds::nothing;
     std::string wants;                // the needed files, for messages: "a Medusa head"
     std::vector<std::string> beside;  // suffixes of fitting heads beside MODEL; empty: any
-    bool is_replayed = false;  // whether `aerie bench` can measure it with recorded acceptance
-    bool is_drawn = false;     // whether its drafts can be drawn, as AcceptRule::ratio requires
+    bool is_replayed = false;      // whether `aerie bench` can measure it with recorded acceptance
+    bool is_drawn = false;         // whether its drafts can be drawn, as AcceptRule::ratio requires
+    bool takes_tree = true;        // whether DraftOptions::tree changes it
+    bool takes_tree_file = false;  // whether DraftOptions::static_tree does
     std::function<DraftReach(const DraftPlan&)> reach;
     // Throws Error unless the plan's files can draft for its target. Null: nothing to check.
     std::function<void(const DraftPlan&)> check;

@@ -26,6 +26,7 @@ DraftMethod none_method() {
     method.help = "plain decoding";
     method.reach = [](const DraftPlan&) { return DraftReach{}; };
     method.is_replayed = true;
+    method.takes_tree = false;
     method.make = [](const DraftSource&) { return make_none(); };
     return method;
 }

@@ -27,11 +27,12 @@ enum class Proposals { coupled, plain };
 // (Leviathan et al. 2023, SpecInfer); the text differs, but comes from the same distribution.
 enum class AcceptRule { keyed, ratio };
 
-// Parameters of lookahead decoding: columns of the window, tokens of an n-gram, and the most
-// n-grams that a pass verifies. The reference calls them WINDOW, LEVEL and GUESS.
+// Parameters of lookahead decoding, W, N and G of the paper: columns of the window, tokens of an
+// n-gram, and the most n-grams that a pass verifies. The reference calls them WINDOW, LEVEL, GUESS.
 struct LookaheadShape {
     int window = 7, ngram = 5, guesses = 7;
 
+    // Nodes of a pass, the root included.
     int nodes() const { return (ngram - 1) * (window + guesses) + 1; }
     int depth() const { return std::max(window + ngram - 3, ngram - 1); }
 };

@@ -116,12 +116,22 @@ const DraftHead& random_kind(const DraftOptions& draft) {
     return head && head->random.shape ? *head : draft_heads().front();
 }
 
+// Throws Error if the files of a draft head were given as the target.
+void refuse_head(const ModelSource& source) {
+    const DraftHead& kind = head_kind(source);
+    const bool is_eagle = source.tensors.find("fc.weight") != nullptr;
+    if (is_eagle || (kind.needs == DraftNeeds::head && kind.has_tensors))
+        throw Error(source.path.string() + ": " + kind.name +
+                    ", not a model: give it with --head, and its model with -m");
+}
+
 }  // namespace
 
 ModelFiles ModelFiles::open(const LoadOptions& options) {
     check_draft_options(options.draft);
     ModelFiles files;
     files.target = open_model(options.model);
+    refuse_head(files.target);
     files.config = target_config(files.target);
     files.context = choose_context(options.context, files.config);
     if (!needs_head(options.draft)) return files;

@@ -263,7 +263,13 @@ uint64_t weight_bytes_of(const fs::path& model) {
 }
 
 fs::path only_gguf_in(const fs::path& folder) {
-    const std::vector<GgufModel> models = gguf_models_of(files_in(folder));
+    std::vector<RepositoryFile> files;
+    for (const fs::path& entry : entries_of(folder))
+        if (is_file(folder / entry)) {
+            files.emplace_back();
+            files.back().path = entry.string();
+        }
+    const std::vector<GgufModel> models = gguf_models_of(files);
     if (models.empty()) return {};
     if (models.size() == 1) return folder / models.front().files.front().path;
     std::string names;

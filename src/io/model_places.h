@@ -31,7 +31,7 @@ std::filesystem::path find_in_hugging_face_cache(const RepositoryName& name);
 // there and no file of it is the one, or several are.
 std::filesystem::path find_placed_model(const std::string& name);
 
-// Bytes of a file; 0 if it is none or cannot be looked at.
+// Size of a file in bytes; 0 if the path is no regular file or cannot be read.
 uint64_t bytes_of(const std::filesystem::path& file);
 
 // The files of a folder and of the folders in it, as a repository lists them, without sizes and

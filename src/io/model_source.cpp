@@ -141,8 +141,7 @@ ModelSource open_model(const fs::path& path) {
     if (is_gguf(path)) return open_gguf(path);
     std::optional<NamedJson> config = read_named(path, kConfig);
     if (!config)
-        throw Error((path / kConfig).string() +
-                    ": missing; a Hugging Face model folder is expected");
+        throw Error(path.string() + ": no model: neither a .gguf file nor config.json is in it");
     refuse_foreign(path, foreign_drafter(config->json));
     refuse_quantised(path, *config);
     ModelSource source;

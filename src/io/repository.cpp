@@ -172,8 +172,20 @@ Parts folder_of(const std::vector<RepositoryFile>& files) {
 
 }  // namespace
 
+std::string without_hub_prefix(const std::string& text) {
+    for (const char* prefix :
+         {"hf:", "https://huggingface.co/", "https://hf.co/", "huggingface.co/", "hf.co/"})
+        if (text.starts_with(prefix)) {
+            const std::string rest = text.substr(std::string_view(prefix).size());
+            const std::string further = without_hub_prefix(rest);  // -hf hf.co/ORG/NAME
+            return further.empty() ? rest : further;
+        }
+    return {};
+}
+
 RepositoryName parse_repository_name(const std::string& text) {
-    const std::string whole = text.starts_with("hf:") ? text.substr(3) : text;
+    const std::string rest = without_hub_prefix(text);
+    const std::string whole = rest.empty() ? text : rest;
     const size_t slash = whole.find('/'), colon = whole.find(':', slash == whole.npos ? 0 : slash);
     RepositoryName name;
     name.org = whole.substr(0, slash);

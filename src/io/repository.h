@@ -16,7 +16,11 @@ struct RepositoryName {
     std::string id() const { return org + "/" + name; }
 };
 
-// Reads "hf:ORG/NAME:QUANT", where "hf:" and ":QUANT" may be missing. Throws UsageError.
+// The rest of a name that begins with "hf:", "hf.co/", "huggingface.co/" or the same with https://;
+// empty if it does not.
+std::string without_hub_prefix(const std::string& text);
+// Reads "ORG/NAME:QUANT", where ":QUANT" may be missing, with or without such a prefix. Throws
+// UsageError.
 RepositoryName parse_repository_name(const std::string& text);
 
 struct RepositoryFile {

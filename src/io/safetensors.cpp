@@ -57,7 +57,7 @@ NamedTensor parse_tensor(const std::string& name, const Json& entry, size_t data
     const std::vector<int64_t> ends = parse_integers(*offsets, "data_offsets", what);
     if (ends.size() != 2 || ends[0] > ends[1] || size_t(ends[1]) > data_bytes) {
         throw Error(what + ": data_offsets outside the " + std::to_string(data_bytes) +
-                    " bytes of data");
+                    " bytes of data; the file is cut short or damaged: download it again");
     }
     tensor.data = {size_t(ends[0]), size_t(ends[1]) - size_t(ends[0])};
     const size_t expected = checked_bytes(tensor.shape, tensor.dtype, what);

@@ -117,7 +117,7 @@ fs::path find_model(const std::string& name, std::span<const fs::path> folders) 
     }
     throw Error(in_quotes(name) +
                 ": no such file or folder, and no model of that name is on this machine ('aerie "
-                "models' lists them)");
+                "models' lists them, 'aerie pull ORG/NAME' downloads one)");
 }
 
 fs::path find_beside_models(const std::string& file, std::span<const fs::path> folders) {

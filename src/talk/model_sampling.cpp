@@ -20,7 +20,7 @@ std::string in_words(const Sampling& sampling) {
     const Filters& filters = sampling.filters;
     std::ostringstream words;
     if (filters.temperature == 0) {
-        words << "the likeliest token";
+        words << "greedy (temperature 0)";
     } else {
         words << "temperature " << filters.temperature;
         if (filters.top_k > 0) words << ", top-k " << filters.top_k;

@@ -11,7 +11,7 @@ namespace aerie {
 // and top-p 0.95. The seed is not set.
 Sampling model_sampling(const GenerationConfig& model);
 
-// The same in words: "temperature 0.7, top-p 0.95", "the likeliest token".
+// The same in words: "temperature 0.7, top-p 0.95", "greedy (temperature 0)".
 std::string in_words(const Sampling& sampling);
 
 }  // namespace aerie

@@ -83,6 +83,13 @@ Conversation read_conversation(std::string_view json, const std::string& file) {
     take("documents", conversation.documents);
     take("kwargs", conversation.kwargs);
     if (!conversation.messages.array()) throw Error(file + ": 'messages' is no list");
+    int number = 0;
+    for (const Json& message : *conversation.messages.array()) {
+        const std::string named = file + ": message " + std::to_string(++number);
+        if (!message.object() || !message.find("role")) throw Error(named + " has no 'role'");
+        if (!message.find("content") && !message.find("tool_calls"))
+            throw Error(named + " has no 'content'");
+    }
     if (!conversation.kwargs.is_null() && !conversation.kwargs.object())
         throw Error(file + ": 'kwargs' is no object");
     return conversation;
@@ -96,17 +103,16 @@ jinja::Rendered render_chat(const NamedText& chat_template, const NamedTokens& t
 
 std::string why_no_system_message(const NamedText& chat_template, const NamedTokens& tokens,
                                   const std::string& system) {
-    constexpr const char* kBlanks = " \t\r\n";
-    // Templates may strip white space at its ends.
-    std::string words = system.substr(std::min(system.find_first_not_of(kBlanks), system.size()));
-    words.erase(words.find_last_not_of(kBlanks) + 1);
-    Conversation least;
-    least.add("system", system);
-    least.add("user", "x");
-    least.now = platform::local_time();
+    const auto rendered = [&](const std::string& more) {
+        Conversation least;
+        least.add("system", system + more);
+        least.add("user", "x");
+        least.now = platform::local_time();
+        return render_chat(chat_template, tokens, least).text;
+    };
     try {
-        const std::string text = render_chat(chat_template, tokens, least).text;
-        return text.find(words) != std::string::npos ? "" : "its chat template leaves it out";
+        // Another system message must make another text.
+        return rendered("") != rendered(" and") ? "" : "its chat template leaves it out";
     } catch (const jinja::Failure&) {
         throw;
     } catch (const jinja::Refusal& refusal) {

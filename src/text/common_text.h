@@ -13,7 +13,7 @@ struct CommonText {
     size_t first = 0, second = 0;
 };
 
-// The longest beginnings with the same text that end with a whole token in both lists. An added
+// The longest prefixes of both lists that decode to the same text, as numbers of tokens. An added
 // token (such as a control token) equals only itself: its spelling in plain text is another text.
 CommonText common_text(const BpeTokenizer& tokenizer, std::span<const int> first,
                        std::span<const int> second);

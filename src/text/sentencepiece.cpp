@@ -97,7 +97,7 @@ class ProtobufReader {
     ScoredPiece read_piece(std::string_view bytes) const;
     void read_trainer(std::string_view bytes);
     void read_normalizer(std::string_view bytes);
-    void refuse_map(std::string_view bytes) const;  // in a (de)normaliser
+    void refuse_map(std::string_view bytes) const;  // throws Error for a precompiled one
     void check_ids() const;
     int id_of(std::string_view text) const;
 

@@ -63,7 +63,7 @@ class Trainer {
     int64_t tokens_ = 0;
 };
 
-// Numbers between -amount and amount, all equally likely (EAGLE section 4.2).
+// Numbers between -amount and amount, all equally likely (EAGLE, section 3.2).
 std::vector<float> uniform_noise(size_t count, double amount, uint64_t seed);
 
 // Fills the parameters of a head that was never trained: small random numbers, norms of one, and an

@@ -14,7 +14,7 @@
 
 namespace aerie::train {
 
-// The choices that decide the numbers of a training; they stay the same when it goes on.
+// Hyperparameters and shapes of a training; one that is resumed must have the same.
 struct TrainingSetup {
     HeadShape shape;
     std::vector<int> taps;

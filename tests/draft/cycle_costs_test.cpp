@@ -63,6 +63,21 @@ TEST(CycleCosts, OneInterruptedPassCountsLittle) {
     EXPECT_LE(costs.verify(8), 1.05 * 3.5);
 }
 
+// A lookup takes ten times as long as it was measured, for its index left the caches meanwhile. It
+// is a thousandth of a pass, of which it says nothing.
+TEST(CycleCosts, ShortTimingsLeaveThePassesAlone) {
+    CycleCosts measured(MeasuredCosts{{{1, 1.0}, {4, 1.4}}, {{1, 1e-3}}});
+    CycleCosts assumed;
+    for (int cycle = 0; cycle < 200; ++cycle)
+        for (CycleCosts* costs : {&measured, &assumed}) {
+            costs->saw_root(1, 1e-2);
+            costs->saw_verify(1, 1.0);
+        }
+    EXPECT_NEAR(measured.verify(4), 1.4, 0.01);
+    EXPECT_NEAR(measured.root(1), 1e-2, 1e-3);
+    EXPECT_NEAR(assumed.verify(4), 1.4, 0.05);
+}
+
 TEST(CycleCosts, FrozenOnesNeverMove) {
     MeasuredCosts frozen = kMeasured;
     frozen.frozen = true;

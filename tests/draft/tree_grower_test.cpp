@@ -67,7 +67,7 @@ TEST(TreeOf, BestNodesAreClosedUnderParents) {
 
 TEST(Expansion, LevelsOfTheReference) {
     // total_token 60, depth 5, top_k 10: k + D k^2 candidates (drafting.md section 3).
-    const Expansion expansion = dynamic_expansion({60, 6, 10}, true);
+    const ExpansionPlan expansion = dynamic_expansion({60, 6, 10}, true);
     EXPECT_EQ(expansion.levels.size(), 5u);
     EXPECT_EQ(level_offsets(expansion).back(), 10 + 5 * 100);
     EXPECT_EQ(level_offsets(dynamic_expansion({2, 1, 4}, true)), (std::vector<int>{0, 4}));

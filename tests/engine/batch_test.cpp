@@ -12,8 +12,6 @@
 namespace aerie::test {
 namespace {
 
-const char* const kMethods[] = {"none", "lookup", "chain", "eagle1", "eagle2"};
-
 std::vector<int> prompt_of(Bundled& model, size_t i) {
     return model.encode(sixty_prompts()[i]);
 }
@@ -25,8 +23,8 @@ Sampling cold_and_hot(int text) {
 }
 
 std::vector<DraftOptions> all_drafts() {
-    std::vector<DraftOptions> drafts;
-    for (const char* method : kMethods) drafts.push_back(draft_options(method));
+    std::vector<DraftOptions> drafts = {draft_options(kNoDrafts)};
+    for (const std::string& method : bundled_methods()) drafts.push_back(draft_options(method));
     for (const char* method : {"chain", "eagle1"}) drafts.push_back(drawn_options(method));
     return drafts;
 }

@@ -12,6 +12,7 @@
 
 #include "backend/registry.h"
 #include "core/error.h"
+#include "draft/methods.h"
 #include "engine/generation.h"
 #include "engine/model.h"
 #include "io/input_file.h"
@@ -75,6 +76,16 @@ inline LoadOptions bundled_options(DType type, DType draft_type) {
     options.kv = type == DType::F32 ? DType::F32 : DType::F16;
     options.draft.method = "eagle2";
     return options;
+}
+
+// The methods that draft with the bundled EAGLE head or without any.
+inline std::vector<std::string> bundled_methods() {
+    std::vector<std::string> names;
+    for (const DraftMethod& method : draft_methods())
+        if (method.name != kNoDrafts && (method.needs == DraftNeeds::nothing ||
+                                         method.weights == draft_method("eagle2").weights))
+            names.push_back(method.name);
+    return names;
 }
 
 inline LoadOptions bundled_options(DType type = DType::F32) {

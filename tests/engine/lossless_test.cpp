@@ -11,7 +11,6 @@ namespace aerie::test {
 namespace {
 
 constexpr int kMaxTokens = 128;
-constexpr const char* kDrafters[] = {"lookup", "lookahead", "chain", "eagle1", "eagle2"};
 
 int prompt_count() {
     const char* count = std::getenv("AERIE_TEST_PROMPTS");
@@ -85,7 +84,7 @@ class Lossless : public testing::TestWithParam<Case> {
 
 TEST_P(Lossless, EveryDrafter) {
     std::vector<DraftOptions> drafters;
-    for (const std::string kind : kDrafters) drafters.push_back(draft_options(kind));
+    for (const std::string& method : bundled_methods()) drafters.push_back(draft_options(method));
     expect_equal_to_plain(drafters, sampling_at(GetParam().temperature, 0), 128);
 }
 
@@ -169,7 +168,7 @@ TEST_P(Lossless, WithPenaltiesAndFilters) {
     sampling.filters.top_p = 0.95f;
     sampling.filters.min_p = 0.02f;
     std::vector<DraftOptions> drafters;
-    for (const std::string kind : kDrafters) drafters.push_back(draft_options(kind));
+    for (const std::string& method : bundled_methods()) drafters.push_back(draft_options(method));
     drafters.push_back(auto_options());
     expect_equal_to_plain(drafters, sampling, 48);
 }
@@ -188,8 +187,8 @@ TEST_P(Lossless, ToTheEndOfTheContext) {
         const GenerationResult plain = model_->run(*none.session, request);
         EXPECT_EQ(int(plain.ids.size() + request.prompt.size()), context);
         EXPECT_EQ(plain.finish, FinishReason::length);
-        for (const std::string kind : kDrafters) {
-            auto drafting = model_->drafting(draft_options(kind), limits);
+        for (const std::string& method : bundled_methods()) {
+            auto drafting = model_->drafting(draft_options(method), limits);
             EXPECT_EQ(model_->run(*drafting.session, request).ids, plain.ids);
         }
         auto chosen = model_->drafting(auto_options(), limits);
@@ -210,7 +209,7 @@ class LosslessKTypes : public Lossless {};
 
 TEST_P(LosslessKTypes, EveryDrafter) {
     std::vector<DraftOptions> drafters;
-    for (const std::string kind : kDrafters) drafters.push_back(draft_options(kind));
+    for (const std::string& method : bundled_methods()) drafters.push_back(draft_options(method));
     drafters.push_back(auto_options());
     expect_equal_to_plain(drafters, sampling_at(GetParam().temperature, 0), kMaxTokens);
 }
@@ -231,7 +230,7 @@ class LosslessReaches : public Lossless {};
 TEST_P(LosslessReaches, EveryDrafter) {
     std::vector<DraftOptions> drafters;
     for (const std::string kind : {"lookup", "chain", "eagle2"})
-        drafters.push_back(draft_options(kind));
+        drafters.push_back(draft_options(method));
     drafters.push_back(auto_options());
     expect_equal_to_plain(drafters, sampling_at(GetParam().temperature, 0), kMaxTokens);
 }
@@ -258,7 +257,7 @@ TEST(Mixes, OfTypesAndThreads) {
         LoadOptions options = bundled_options(type, draft_type);
         options.threads = threads;
         Bundled model(options);
-        auto drafting = model.drafting(draft_options(kind));
+        auto drafting = model.drafting(draft_options(method));
         std::vector<std::vector<int>> ids;
         for (int i = 0; i < count; ++i) {
             Request request = model.request(model.encode(prompts[size_t(4 * i)]), tokens,

@@ -145,7 +145,10 @@ TEST(GgufFile, RefusesOtherFormats) {
     EXPECT_EQ(of_text(""), "m.gguf: not in GGUF format");
     EXPECT_EQ(of_text("GGU"), "m.gguf: not in GGUF format");
     EXPECT_EQ(of_text("ggjt" + std::string(60, '\0')), "m.gguf: not in GGUF format");
-    EXPECT_EQ(of_text("GGUF"), "m.gguf: ends at byte 4, in its header");
+    EXPECT_EQ(
+        of_text("GGUF"),
+        "m.gguf: ends at byte 4, in its header; the file is cut short or damaged: download it "
+        "again");
     GgufWriter writer;
     for (const uint32_t version : {0u, 1u, 4u, UINT32_MAX}) {
         writer.version = version;

@@ -129,8 +129,10 @@ TEST(Safetensors, DataMustBeTiledExactly) {
               "m.safetensors: tensor data overlaps or has a gap at byte 4 of the data");
     EXPECT_EQ(problem(two(0, 4), "123456789"),
               "m.safetensors: 9 bytes of data, the tensors take 8");
-    EXPECT_EQ(problem(two(0, 4), "1234567"),
-              "m.safetensors: tensor 'b': data_offsets outside the 7 bytes of data");
+    EXPECT_EQ(
+        problem(two(0, 4), "1234567"),
+        "m.safetensors: tensor 'b': data_offsets outside the 7 bytes of data; the file is cut "
+        "short or damaged: download it again");
     EXPECT_EQ(problem("{}", ""), "");
     EXPECT_NE(problem("{}", "x"), "");
 }

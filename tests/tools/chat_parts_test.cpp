@@ -81,8 +81,10 @@ TEST(ChatLine, IsAMessageOrACommand) {
 }
 
 TEST(ChatLine, SwitchesOnOffOrTheOtherWay) {
-    for (const auto& [name, kind] :
-         {std::pair("/draft", Kind::draft), {"/shade", Kind::shade}, {"/stats", Kind::stats}}) {
+    for (const auto& [name, kind] : {std::pair("/draft", Kind::draft),
+                                     {"/shade", Kind::shade},
+                                     {"/think", Kind::think},
+                                     {"/stats", Kind::stats}}) {
         EXPECT_EQ(read_chat_line({.text = name}).kind, kind);
         EXPECT_EQ(read_chat_line({.text = name}).on, std::nullopt);
         EXPECT_EQ(read_chat_line({.text = std::string(name) + " on"}).on, true);
@@ -207,7 +209,7 @@ TEST(WordWrap, KeepsWhatWasDraftedAndHoldsOneWordBack) {
 
 TEST(ChatLine, HelpNamesAllCommands) {
     for (const char* name : {"/new", "/file", "/set", "/system", "/retry", "/undo", "/save",
-                             "/load", "/draft", "/shade", "/stats", "/help", "/exit"})
+                             "/load", "/draft", "/shade", "/think", "/stats", "/help", "/exit"})
         EXPECT_NE(("\n" + chat_help()).find(std::string("\n") + name), std::string::npos) << name;
 }
 
@@ -309,6 +311,23 @@ TEST(Thoughts, AreFoundHoweverTheTextIsCut) {
     EXPECT_EQ(thoughts_of("<think>\n", {"x</think>y"}), "[x</think>]y") << "by the template";
     EXPECT_EQ(thoughts_of("<think>\n</think>\n", {"y"}), "y");
     EXPECT_EQ(thoughts_of("", {"<<think>x"}), "<[<think>x]");
+}
+
+TEST(Thoughts, CanBeFolded) {
+    FoldedThoughts folded;
+    const auto shown = [&](const std::vector<Thoughts::Part>& parts) {
+        std::string text;
+        for (const auto& [part, is_thought] : folded.without(parts)) text += part;
+        return text;
+    };
+    EXPECT_EQ(shown({{" a ", false}}), " a ");
+    EXPECT_FALSE(folded.is_thinking());
+    EXPECT_EQ(shown({{"b", false}, {"<think>c", true}}), "b");
+    EXPECT_TRUE(folded.is_thinking());
+    EXPECT_EQ(shown({{"d</think>", true}, {"\n", false}}), "");
+    EXPECT_FALSE(folded.is_thinking());
+    EXPECT_EQ(shown({{"\n e\n", false}}), "e\n");
+    EXPECT_EQ(shown({{"\nf", false}}), "\nf");
 }
 
 TEST(LineHistory, IsKeptForItsUserAlone) {

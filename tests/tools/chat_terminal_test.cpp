@@ -51,13 +51,13 @@ TEST_F(ChatTerminal, DoesAllThatItsCommandsSay) {
         terminal.wait_for_prompt();
     };
     enter(kMessage, answer.substr(0, answer.find('\n')));
-    terminal.wait_for("(ended: 24 tokens, the most that are asked for)");
+    terminal.wait_for("(ended: 24 tokens: the limit of -n)");
     terminal.wait_for_prompt();
-    enter("/stats on", "(figures on)");
+    enter("/stats on", "(statistics on)");
     enter("/draft off", "(drafting off)");
     enter("And then?", "tau 1.00, first token after");
     enter("/retry", "(greedy: the same text again");
-    enter("/undo", "(taken away: 'And then?')");
+    enter("/undo", "(removed: 'And then?')");
     enter("/draft", "(drafting on)");
     enter("/system Be brief.", "aerie: this model takes no system message");
     enter("/save talk", "(stored: talk and talk.json)");
@@ -66,7 +66,7 @@ TEST_F(ChatTerminal, DoesAllThatItsCommandsSay) {
                                        Json::Object{{"role", "assistant"}, {"content", answer}}})
                               .dump() +
                           "\n");
-    enter("/load talk", "(turns of talk.json: 1)");
+    enter("/load talk", "(loaded talk.json: 1 turn)");
     enter("/shade", "(shading on)");
     enter("/nothing", "'/nothing' is no command");
     enter("/help", "/retry ");
@@ -140,7 +140,7 @@ TEST_F(ChatTerminal, StopsAnAnswerAndGoesOn) {
         EXPECT_FALSE(has(terminal.shown(), "is full")) << terminal.shown();
     }
     terminal.enter("/undo");
-    terminal.wait_for("(taken away: 'Two')");
+    terminal.wait_for("(removed: 'Two')");
     EXPECT_FALSE(terminal.has_ended());
     terminal.key("C-d");
     terminal.wait_until("the end", [&] { return terminal.has_ended(); });
@@ -219,13 +219,13 @@ TEST_F(ChatTerminal, TakesAPasteAsOneMessage) {
     terminal.wait_for_prompt();
     terminal.paste("one\n\ttwo\nthree\n");
     terminal.wait_for("three");
-    EXPECT_FALSE(has(terminal.shown(), "the most that are asked for")) << terminal.shown();
+    EXPECT_FALSE(has(terminal.shown(), "the limit of -n")) << terminal.shown();
     terminal.key("Enter");
-    terminal.wait_for("the most that are asked for");
+    terminal.wait_for("the limit of -n");
     terminal.wait_for_prompt();
     EXPECT_TRUE(has(terminal.shown(), answer.substr(0, answer.find('\n')))) << terminal.shown();
     terminal.enter("/undo");
-    terminal.wait_for("(taken away: 'one");
+    terminal.wait_for("(removed: 'one");
     terminal.wait_for_prompt();
     terminal.enter("/undo");
     terminal.wait_for("there is no message yet");

@@ -183,7 +183,7 @@ TEST(Chat, UndoesAndRetries) {
     const Outcome undone = chat({kMessages[0], "Nonsense", "/undo", kMessages[1]});
     EXPECT_EQ(undone.out,
               lines({answers[0], generated_answers({kMessages[0], "Nonsense"})[1], answers[1]}));
-    EXPECT_TRUE(has(undone.err, "taken away: 'Nonsense'")) << undone.err;
+    EXPECT_TRUE(has(undone.err, "removed: 'Nonsense'")) << undone.err;
 
     const Outcome again = chat({kMessages[0], "/retry", kMessages[1]});
     EXPECT_EQ(again.out, lines({answers[0], answers[0], answers[1]}));
@@ -265,6 +265,20 @@ TEST(Chat, TellsTheModelSomethingFirst) {
     EXPECT_EQ(chat({kMessages[0]}, with(flags, {"--system", "Hear."})).out, answer + "\n");
 }
 
+// The answer is a thought from its beginning on, which never ends.
+TEST(Chat, HidesThoughts) {
+    const TestFolder folder;
+    folder.write("thinks.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}<think>\n");
+    const Surroundings here{.folder = folder.path()};
+    const Lines flags = with(kShort, {"--template", "thinks.jinja"});
+    const std::string shown = chat({kMessages[0]}, flags, here).out;
+    EXPECT_GT(shown.size(), 10u);
+    const Lines hiding = with(flags, {"--hide-thinking"});
+    EXPECT_EQ(chat({kMessages[0]}, hiding, here).out, "\n");
+    EXPECT_EQ(chat({"/think on", kMessages[0]}, hiding, here).out, shown);
+    EXPECT_EQ(chat({"/think off", kMessages[0]}, flags, here).out, "\n");
+}
+
 TEST(Chat, RefusesATemplateThatDoesNotDo) {
     const TestFolder folder;
     folder.write("refuses.jinja",
@@ -316,7 +330,7 @@ TEST(Chat, DropsItsOldestTurnsWhereTheContextIsFull) {
         chat({"Say all that there is to say of the sea, of ships and of those who sail in them."},
              with(kChatml, {"-c", "40"}));
     EXPECT_EQ(whole.exit_code, 1);
-    EXPECT_TRUE(has(whole.err, "has no room")) << whole.err;
+    EXPECT_TRUE(has(whole.err, "is too long")) << whole.err;
 }
 
 TEST(Chat, EndsAnAnswerWithTheContext) {

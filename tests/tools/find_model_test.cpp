@@ -275,6 +275,11 @@ TEST(Info, TellsShapeAndMemory) {
     for (const auto& [name, bytes] : *json.find("memory_bytes")->object())
         sum += name == "total" ? 0 : bytes.number();
     EXPECT_EQ(sum, json.find("memory_bytes")->find("total")->number());
+    const Json& serve = *json.find("serve");
+    EXPECT_EQ(field(serve, "contexts"), "8");
+    EXPECT_EQ(field(serve, "context"), "512");
+    const double cache = json.find("memory_bytes")->find("kv_cache")->number();
+    EXPECT_GE(serve.find("memory_bytes")->number(), sum + 7 * cache);
     EXPECT_NE(run({"info"}).out.find("target weights"), std::string::npos);
 }
 

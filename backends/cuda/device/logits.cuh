@@ -171,8 +171,8 @@ __device__ inline uint64_t find_cut(LogitRow row, const RowChoice& rule, BlockRe
             find_key(row, goal, reducer, [&](int id) { return mass_of(row, id, row.scale); });
         if (key > row.cut) row.cut = key < top_key ? key : top_key;
     }
-    if (rule.least > -double(infinity())) {
-        const float logit = __double2float_ru(double(row.top) + rule.least);
+    if (rule.min_p_cutoff > -double(infinity())) {
+        const float logit = __double2float_ru(double(row.top) + rule.min_p_cutoff);
         const uint64_t key = order_key(logit, 0x7fffffff);
         if (key > row.cut) row.cut = key;
     }

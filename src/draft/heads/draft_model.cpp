@@ -48,8 +48,9 @@ struct Scratch {
     }
 
     Tensor head_input;  // input of the LM head, as its matmul reads it
-    Tensor logits;      // [width, draft vocab]; absent if the target has all of these ids
-    Tensor target_ids;  // [1, common ids]: 0, 1, 2, ...; absent if the target has no further ids
+    Tensor logits;      // [width, draft vocab]; absent if all draft ids are ids of the target
+    Tensor
+        target_ids;  // [1, common ids]: 0, 1, 2, ...; absent if the target has no ids beyond them
 };
 
 class Levels final : public LevelModel {

@@ -1,5 +1,5 @@
-// The EAGLE-1/2 draft head: one decoder layer that extrapolates the target's features (EAGLE
-// section 4.1; docs/drafting.md sections 1 and 2).
+// The EAGLE-1/2 draft head: one decoder layer that extrapolates the target's features (EAGLE,
+// section 3.1; docs/drafting.md sections 1 and 2).
 #pragma once
 
 #include "draft/heads/head.h"

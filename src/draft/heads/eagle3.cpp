@@ -15,7 +15,7 @@ namespace {
 const std::string kLayer = "midlayer.";
 
 struct Weights final : DraftWeights {
-    // The tensors of the files alone.
+    // Loads the head's own tensors alone, none of the target's.
     Weights(const WeightLoader& loader, const HeadConfig& head);
     explicit Weights(const DraftSource& source);
 

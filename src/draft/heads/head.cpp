@@ -77,6 +77,8 @@ DraftMethod head_method(const HeadMethod& wanted) {
     DraftMethod method;
     method.name = wanted.name;
     method.help = wanted.help;
+    method.takes_tree = wanted.takes_tree;
+    method.takes_tree_file = wanted.takes_tree_file;
     method.needs = kinds.front()->needs;
     method.wants = one_of(kinds);
     method.beside = endings_for(wanted.name, kinds);

@@ -16,6 +16,7 @@ struct HeadMethod {
     std::string name;
     std::string help;  // ends the sentence "--draft name: "
     Growth (*growth)(const DraftOptions&) = nullptr;
+    bool takes_tree = true, takes_tree_file = false;  // as in DraftMethod
 };
 
 // The starts of tensor names that an exporter writes, and aerie's own in their place.

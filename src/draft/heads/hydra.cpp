@@ -115,7 +115,8 @@ DraftHead hydra_head() {
     DraftHead head = parallel_head();
     head.name = "a Hydra head";
     head.ending = "-hydra";
-    head.method = {"hydra", "the same where heads see the tokens between", parallel_growth};
+    head.method = {"hydra", "the same where heads see the tokens between", parallel_growth, true,
+                   true};
     head.has_tensors = is_hydra;
     head.config = hydra_config;
     head.bytes = bytes_of;

@@ -11,15 +11,15 @@ namespace aerie {
 
 // The states of the parents of M rows.
 struct ParentStates {
-    Tensor states;      // [n, state_columns]
-    Tensor index = {};  // I32 [1, M]: each row's parent in `states`; absent: in order
-    Tensor room = {};   // [M, state_columns]: scratch for the gathered states
+    Tensor states;        // [n, state_columns]
+    Tensor index = {};    // I32 [1, M]: each row's parent in `states`; absent: in order
+    Tensor scratch = {};  // [M, state_columns]: for the gathered states
 
     // One parent state for each row, in order of rows.
     Tensor gathered(Backend& be) const {
         if (!index) return states;
-        be.run(GatherRows{room, states, index}, "parents");
-        return room;
+        be.run(GatherRows{scratch, states, index}, "parents");
+        return scratch;
     }
 };
 

@@ -88,7 +88,7 @@ DraftHead medusa_head() {
     DraftHead head = parallel_head();
     head.name = "a Medusa head";
     head.ending = "-medusa";
-    head.method = {"medusa", "a tree by a head for each token ahead", parallel_growth};
+    head.method = {"medusa", "a tree by a head for each token ahead", parallel_growth, true, true};
     head.has_tensors = is_medusa;
     head.config = medusa_config;
     head.bytes = bytes_of;

@@ -40,7 +40,7 @@ class ResBlock {
 
 // The heads of a checkpoint; head i reads inputs_of(heads, i) inputs.
 struct ParallelWeights final : DraftWeights {
-    // The tensors of the files alone.
+    // Loads the head's own tensors alone, none of the target's.
     ParallelWeights(const WeightLoader& loader, const HeadConfig& config);
     explicit ParallelWeights(const DraftSource& source);
 

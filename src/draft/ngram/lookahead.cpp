@@ -248,6 +248,7 @@ DraftMethod lookahead_method() {
     method.name = "lookahead";
     method.help =
         "n-grams that the model makes ahead of the text, in the same passes; needs no head";
+    method.takes_tree = false;
     method.reach = [](const DraftPlan& plan) {
         return Lookahead::reach_of(plan.options.lookahead);
     };

@@ -7,16 +7,16 @@
 
 namespace aerie {
 
-std::vector<int> level_offsets(const Expansion& expansion) {
+std::vector<int> level_offsets(const ExpansionPlan& expansion) {
     std::vector<int> offsets = {0, expansion.top_k};
-    for (const Level& level : expansion.levels)
+    for (const LevelPlan& level : expansion.levels)
         offsets.push_back(offsets.back() + level.width * expansion.top_k);
     return offsets;
 }
 
-Expansion dynamic_expansion(const TreeShape& shape, bool sum_values) {
-    Expansion expansion{shape.top_k, {}, sum_values};
-    expansion.levels.assign(size_t(shape.levels) - 1, Level{shape.top_k, {}});
+ExpansionPlan dynamic_expansion(const TreeShape& shape, bool sum_values) {
+    ExpansionPlan expansion{shape.top_k, {}, sum_values};
+    expansion.levels.assign(size_t(shape.levels) - 1, LevelPlan{shape.top_k, {}});
     return expansion;
 }
 

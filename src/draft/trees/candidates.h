@@ -9,27 +9,28 @@
 
 namespace aerie {
 
-// One level of head passes: the candidates of the level before that are run.
-struct Level {
+// The candidates of the previous level that one pass of the head runs.
+struct LevelPlan {
     int width = 0;
     std::vector<int32_t> selection;  // numbers of the candidates within that level; empty: the best
                                      // `width`
 };
 
 // How a table grows, level by level.
-struct Expansion {
-    int top_k = 0;              // candidates below each row
-    std::vector<Level> levels;  // after the first, which needs no choice: the root is its only row
+struct ExpansionPlan {
+    int top_k = 0;  // candidates below each row
+    std::vector<LevelPlan>
+        levels;  // after the first, which needs no choice: the root is its only row
     // Whether values are summed along the path; false: an ablation of EAGLE-2, Table 3.
     bool sum_values = true;
 };
 
 // Index in the table at which each level's candidates begin, and the size of the table as the last
 // entry.
-std::vector<int> level_offsets(const Expansion& expansion);
+std::vector<int> level_offsets(const ExpansionPlan& expansion);
 
 // The expansion of EAGLE-2: each level runs the best top_k nodes.
-Expansion dynamic_expansion(const TreeShape& shape, bool sum_values);
+ExpansionPlan dynamic_expansion(const TreeShape& shape, bool sum_values);
 
 // Makes a tree of the `kept` table entries (ascending). An entry is dropped if its parent is not
 // kept or if it cannot be chosen (value -inf or NaN). `entries`, if given, receives the table entry

@@ -130,20 +130,20 @@ class ChosenTrees final : public TreeDrafter, CostAware {
                        grafts_);
     }
 
-    // Appends the guesses that the head did not make to the table. Guesses that it made, too, only
-    // raise the probability of its entries.
+    // Appends the grafts that the head did not draft to the table. Grafts that it drafted, too,
+    // only raise the probability of its entries.
     std::span<const Candidate> with_grafts(TreePolicy& policy, std::span<const Candidate> table) {
         if (grafts_.empty()) return table;
         grafted_.assign(table.begin(), table.end());
         NodeList entries;
-        for (const Continuation& guess : grafts_) {
-            const int parent = guess.parent < 0 ? -1 : entries[size_t(guess.parent)];
+        for (const Continuation& graft : grafts_) {
+            const int parent = graft.parent < 0 ? -1 : entries[size_t(graft.parent)];
             const int before = policy.entries();
-            const int entry = policy.graft(parent, guess.token, conditional_of(grafts_, guess));
+            const int entry = policy.graft(parent, graft.token, conditional_of(grafts_, graft));
             entries.push_back(entry);
             if (entry < before) continue;
-            const float value = std::log(guess.probability);
-            grafted_.push_back({guess.token, parent, value, value});
+            const float value = std::log(graft.probability);
+            grafted_.push_back({graft.token, parent, value, value});
         }
         policy.end_grafts();
         return grafted_;

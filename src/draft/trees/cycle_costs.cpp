@@ -10,17 +10,18 @@ namespace {
 
 constexpr double kSlope = 0.12;  // relative cost of a further row, for a curve with one point
 constexpr double kSpeedStep = 1.0 / 16, kCurveStep = 1.0 / 32;
-constexpr CostPoint kGuessedVerify[] = {{1, 1.0}, {2, 1.1}, {4, 1.4}, {8, 2.2}, {64, 14}};
-constexpr CostPoint kGuessedLevel[] = {{1, 0.2}, {8, 0.4}, {64, 2.5}};
+constexpr CostPoint kAssumedVerify[] = {{1, 1.0}, {2, 1.1}, {4, 1.4}, {8, 2.2}, {64, 14}};
+constexpr CostPoint kAssumedLevel[] = {{1, 0.2}, {8, 0.4}, {64, 2.5}};
 
-// Takes both curves from the same measurement or neither: the guesses are in units of their own.
+// Takes both curves from the same measurement or neither: the assumed ones are in units of their
+// own.
 std::span<const CostPoint> verify_points(const MeasuredCosts& measured) {
-    if (measured.verify.empty() || measured.level.empty()) return kGuessedVerify;
+    if (measured.verify.empty() || measured.level.empty()) return kAssumedVerify;
     return measured.verify;
 }
 
 std::span<const CostPoint> level_points(const MeasuredCosts& measured) {
-    if (measured.verify.empty() || measured.level.empty()) return kGuessedLevel;
+    if (measured.verify.empty() || measured.level.empty()) return kAssumedLevel;
     return measured.level;
 }
 
@@ -72,10 +73,17 @@ double CycleCosts::correction() const {
 
 void CycleCosts::saw(CostCurve& curve, int rows, double seconds) {
     if (frozen_ || !(seconds > 0)) return;
-    if (speed_ == 0) speed_ = seconds / curve.at(rows);
+    if (speed_ == 0) {
+        if (&curve != &verify_) return;  // drafting may cost next to nothing
+        speed_ = seconds / curve.at(rows);
+    }
     // A single interrupted pass must count for no more than a slow one.
     const double ratio = std::clamp(seconds / (speed_ * curve.at(rows)), 0.5, 2.0);
-    speed_ *= 1 + (ratio - 1) * kSpeedStep;
+    // The time of a lookup, a thousandth of a pass, says nothing of the passes: it depends on what
+    // lies in the caches. So a timing moves the common factor by its share of a plain cycle.
+    const double cycle = verify_.at(1);
+    const double share = std::min({curve.at(rows), seconds / speed_, cycle}) / cycle;
+    speed_ *= 1 + (ratio - 1) * kSpeedStep * share;
     curve.correct(rows, 1 + (ratio - 1) * kCurveStep);
 }
 

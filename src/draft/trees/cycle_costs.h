@@ -15,7 +15,7 @@ struct CostPoint {
     double seconds = 0;
 };
 
-// Measured points by ascending rows. Without points of `verify` everything is a guess until the
+// Measured points by ascending rows. Without points of `verify` everything is assumed until the
 // first cycles.
 struct MeasuredCosts {
     std::vector<CostPoint> verify;  // a target pass and its choices

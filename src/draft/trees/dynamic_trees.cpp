@@ -50,7 +50,7 @@ class DynamicTrees final : public TreeDrafter {
 
     DraftOptions options_;
     int nodes_ = 0;  // nodes of the newest proposal, root included
-    Expansion expansion_;
+    ExpansionPlan expansion_;
 };
 
 }  // namespace

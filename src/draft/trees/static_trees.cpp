@@ -11,7 +11,7 @@ namespace {
 
 // A static tree as an expansion, and the table entries that become its nodes.
 struct StaticPlan {
-    Expansion expansion;
+    ExpansionPlan expansion;
     NodeList kept;  // ascending
 };
 
@@ -43,7 +43,7 @@ StaticPlan plan_static(const TreePaths& paths) {
         std::sort(level.begin(), level.end());
         const size_t candidates = frontier.size() * size_t(plan.expansion.top_k);
         frontier.clear();
-        Level next;
+        LevelPlan next;
         for (const auto& [number, path] : level) {
             plan.kept.push_back(int(offset) + number);
             if (ranks_below(path) == 0) continue;
@@ -77,7 +77,7 @@ TreeDrafterLimits static_reach(const TreePaths& paths) {
     reach.nodes = int(paths.size()) + 1;
     reach.levels = int(plan.expansion.levels.size()) + 1;
     reach.grow = {plan.expansion.top_k, 1, level_offsets(plan.expansion).back()};
-    for (const Level& level : plan.expansion.levels) {
+    for (const LevelPlan& level : plan.expansion.levels) {
         reach.draft_slots += level.width;
         reach.grow.width = std::max(reach.grow.width, level.width);
     }

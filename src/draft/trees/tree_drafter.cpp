@@ -234,7 +234,7 @@ void TreeDrafter::tell_softness(const DraftRequest& request) {
               &softness);
 }
 
-std::span<const Candidate> TreeDrafter::expand(const Expansion& expansion,
+std::span<const Candidate> TreeDrafter::expand(const ExpansionPlan& expansion,
                                                const DraftRequest& request) {
     catch_up(request);
     tell_softness(request);

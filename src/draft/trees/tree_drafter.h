@@ -11,7 +11,7 @@
 
 namespace aerie {
 
-// Largest depth of a grafted guess, even if the model drafts fewer levels.
+// Largest depth of a graft, even if the model drafts fewer levels.
 constexpr int kGraftDepth = kMaxAuto.levels;
 
 // Most waiting features that the model reads before a proposal, after a stretch of plain decoding.
@@ -22,7 +22,7 @@ struct Growth {
     TreePaths paths = {};     // static trees: the paths; empty for other trees
     TreeShape shape;          // other trees: their shape, or the upper bound of a chosen one
     bool is_chosen = false;   // whether the tree is sized by measurement
-    bool has_grafts = false;  // whether guesses from the text are grafted on a chosen tree
+    bool has_grafts = false;  // whether continuations from the text are grafted on a chosen tree
 };
 Growth chain_growth(const DraftOptions& options);
 Growth static_growth(const DraftOptions& options);
@@ -101,7 +101,7 @@ class TreeDrafter : public Drafter {
     // Whether a prompt is read as a whole; otherwise only its end is kept.
     virtual bool reads_prompt(const State&) const { return true; }
 
-    std::span<const Candidate> expand(const Expansion& expansion, const DraftRequest& request);
+    std::span<const Candidate> expand(const ExpansionPlan& expansion, const DraftRequest& request);
     std::span<const Candidate> grow(const ChooseFrontier& choose, int top_k,
                                     const DraftRequest& request);
     // The proposed tree; see tree_of.

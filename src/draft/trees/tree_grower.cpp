@@ -43,7 +43,7 @@ TreeGrower::TreeGrower(Backend& be, LevelModel& model, const GrowLimits& limits,
     if (ids) be.read(ids, target_ids_.data());
 }
 
-std::span<const Candidate> TreeGrower::expand(const Expansion& expansion, const TreeStart& end,
+std::span<const Candidate> TreeGrower::expand(const ExpansionPlan& expansion, const TreeStart& end,
                                               const DraftRequest& request) {
     const size_t levels = expansion.levels.size();
     const bool drawn = draws(request);
@@ -52,7 +52,7 @@ std::span<const Candidate> TreeGrower::expand(const Expansion& expansion, const 
         size_t done = 0;
         const auto choose = [&](std::span<const Candidate> table, int first, Frontier& frontier) {
             if (done == levels) return;
-            const Level& level = expansion.levels[done++];
+            const LevelPlan& level = expansion.levels[done++];
             if (level.selection.empty()) return best_frontier(table, first, level.width, frontier);
             for (int32_t number : level.selection) frontier.push_back(number);
         };
@@ -62,13 +62,13 @@ std::span<const Candidate> TreeGrower::expand(const Expansion& expansion, const 
     const auto record = [&] { run_levels(expansion, end, request); };
     be_.replay(key_of(expansion, end, request), std::ref(record));
     int rows = 1;
-    for (const Level& level : expansion.levels) rows += level.width;
+    for (const LevelPlan& level : expansion.levels) rows += level.width;
     table_.resize(size_t(rows) * size_t(expansion.top_k));
     be_.read(scratch_.table.row_range(0, int(table_.size())), table_.data());
     return table_;
 }
 
-void TreeGrower::write_selections(const Expansion& expansion) {
+void TreeGrower::write_selections(const ExpansionPlan& expansion) {
     for (size_t level = 0; level < expansion.levels.size(); ++level)
         if (const auto& selection = expansion.levels[level].selection; !selection.empty())
             be_.write(scratch_.selection.row_range(int(level), 1)
@@ -85,15 +85,15 @@ uint64_t TreeGrower::key_of(const TreeStart& end, const DraftRequest& request, i
                         bool(rules.seen), rules.top_k, rules.top_p});
 }
 
-uint64_t TreeGrower::key_of(const Expansion& expansion, const TreeStart& end,
+uint64_t TreeGrower::key_of(const ExpansionPlan& expansion, const TreeStart& end,
                             const DraftRequest& request) const {
     uint64_t key = replays_.of({key_of(end, request, expansion.top_k), expansion.sum_values});
-    for (const Level& level : expansion.levels)
+    for (const LevelPlan& level : expansion.levels)
         key = replays_.of({key, uint64_t(level.width), level.selection.empty()});
     return key;
 }
 
-void TreeGrower::run_levels(const Expansion& expansion, const TreeStart& end,
+void TreeGrower::run_levels(const ExpansionPlan& expansion, const TreeStart& end,
                             const DraftRequest& request) {
     Tensor states = end.state;
     Rows rows = end.rows;
@@ -248,7 +248,7 @@ void TreeGrower::rank(Tensor states, const DraftRequest& request, Tensor noise, 
 
 // Appends the level's candidates to the table and returns the rows of the next level, none at the
 // end. The offsets in `step` carry over from level to level.
-Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows, Beam& step) {
+Rows TreeGrower::select(const ExpansionPlan& expansion, size_t level, Rows rows, Beam& step) {
     const bool last = level == expansion.levels.size();
     const int width = last ? 0 : expansion.levels[level].width;
     step.ids = ids(rows.count(), expansion.top_k);

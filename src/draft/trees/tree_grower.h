@@ -55,20 +55,21 @@ class TreeGrower {
     TreeGrower(Backend& be, LevelModel& model, const GrowLimits& limits,
                const DraftOptions& options);
 
-    std::span<const Candidate> expand(const Expansion& expansion, const TreeStart& end,
+    std::span<const Candidate> expand(const ExpansionPlan& expansion, const TreeStart& end,
                                       const DraftRequest& request);
     std::span<const Candidate> grow(const ChooseFrontier& choose, int top_k, const TreeStart& end,
                                     const DraftRequest& request);
 
   private:
-    void write_selections(const Expansion& expansion);
-    void run_levels(const Expansion& expansion, const TreeStart& end, const DraftRequest& request);
+    void write_selections(const ExpansionPlan& expansion);
+    void run_levels(const ExpansionPlan& expansion, const TreeStart& end,
+                    const DraftRequest& request);
     uint64_t kind_of(int level) const;
     uint64_t key_of(const TreeStart& end, const DraftRequest& request, int top_k) const;
-    uint64_t key_of(const Expansion& expansion, const TreeStart& end,
+    uint64_t key_of(const ExpansionPlan& expansion, const TreeStart& end,
                     const DraftRequest& request) const;
     void rank(Tensor states, const DraftRequest& request, Tensor noise, int level, int k);
-    Rows select(const Expansion& expansion, size_t level, Rows rows, Beam& step);
+    Rows select(const ExpansionPlan& expansion, size_t level, Rows rows, Beam& step);
     bool draws(const DraftRequest& request) const { return draws_ && request.drawn; }
     bool is_coupled(const DraftRequest& request) const {
         return proposals_ == Proposals::coupled && request.noise && !draws(request);

@@ -34,8 +34,8 @@ class TreePolicy {
     void spend(double cost) { spent_ += cost; }
     // Chooses which candidates of the newest level to run next; see ChooseFrontier.
     void choose(std::span<const Candidate> table, int first, Frontier& frontier);
-    // Adds a guess that is not the head's: `token` below the entry `parent` (-1: the root), with
-    // this probability given its parent. Returns its entry: the head's own, which may become
+    // Adds a candidate that is not the head's: `token` below the entry `parent` (-1: the root),
+    // with this probability given its parent. Returns its entry: the head's own, which may become
     // likelier, or a new one behind all others.
     int graft(int parent, int token, float conditional);
     void end_grafts();  // must be called after the last graft
@@ -61,8 +61,8 @@ class TreePolicy {
         int first, count;
     };
 
-    // A graft by the head's guesses below the same parent: there are none, only others, or the
-    // same.
+    // A graft by the head's candidates below the same parent: there are none, only others, or
+    // the same.
     enum GraftKind { alone, beside, same, kGraftKinds };
     struct Graft {
         int parent, entry, token;

@@ -22,7 +22,8 @@ void GgufCursor::refill() {
 
 void GgufCursor::take(std::span<std::byte> out, const std::string& what) {
     if (out.size() > left()) {
-        fail("ends at byte " + std::to_string(source_.size_bytes()) + ", in " + what);
+        fail("ends at byte " + std::to_string(source_.size_bytes()) + ", in " + what +
+             "; the file is cut short or damaged: download it again");
     }
     while (!out.empty()) {
         const size_t seen = at_ - window_at_;

@@ -66,7 +66,8 @@ GgufValue GgufValue::read(GgufCursor& cursor, const std::string& what) {
         if (count > cursor.left() / least) {
             cursor.fail(what + " is an array of " + std::to_string(count) + " " +
                         row(value.type_).name + ", and " + std::to_string(cursor.left()) +
-                        " bytes of the file are left");
+                        " bytes of the file are left; it is cut short or damaged: download it "
+                        "again");
         }
         value.size_ = size_t(count);
     }
