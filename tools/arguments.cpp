@@ -243,8 +243,7 @@ class Reader {
             result_[message_at_] += " " + word;  // as Ollama joins the words
             return;
         } else if (!fits()) {
-            fail("unexpected argument " + in_quotes(word) +
-                 (word.ends_with(".gguf") ? ": a model is given with -m" : hint()));
+            fail("unexpected argument " + in_quotes(word) + hint(word));
         } else if (runs_) {
             result_.push_back("--single-turn");
             message_at_ = result_.size();
@@ -274,7 +273,9 @@ class Reader {
     }
 
     // Says which flag the word may have been meant for.
-    std::string hint() const {
+    std::string hint(const std::string& word) const {
+        if (word.ends_with(".gguf") && command_->get_option_no_throw("--prompt"))
+            return ": a model is given with -m";
         constexpr std::pair<const char*, const char*> kMeant[] = {
             {"--prompt", ": a prompt is given with -p, in quotes: -p \"Why is the sky blue?\""},
             {"--conversation", ": a conversation is given with --conversation"},

@@ -7,7 +7,7 @@ namespace aerie {
 
 namespace {
 
-constexpr std::string_view kBegin = "<think>", kEnd = "</think>", kBlanks = " \t\r\n";
+constexpr std::string_view kBegin = "<think>", kEnd = "</think>", kSpaces = " \t\r\n";
 
 // Length of the longest beginning of the tag with which the text ends.
 size_t begun(std::string_view text, std::string_view tag) {
@@ -19,7 +19,7 @@ size_t begun(std::string_view text, std::string_view tag) {
 }  // namespace
 
 Thoughts::Thoughts(std::string_view prompt) {
-    const size_t last = prompt.find_last_not_of(kBlanks);
+    const size_t last = prompt.find_last_not_of(kSpaces);
     is_thinking_ = last != prompt.npos && prompt.substr(0, last + 1).ends_with(kBegin);
 }
 
@@ -52,7 +52,7 @@ std::vector<Thoughts::Part> FoldedThoughts::without(const std::vector<Thoughts::
     for (const Thoughts::Part& part : parts) {
         is_thinking_ = part.is_thought;
         if (part.is_thought) drops_blanks_ = true;
-        const size_t first = drops_blanks_ ? part.text.find_first_not_of(kBlanks) : 0;
+        const size_t first = drops_blanks_ ? part.text.find_first_not_of(kSpaces) : 0;
         if (part.is_thought || first == part.text.npos) continue;
         drops_blanks_ = false;
         rest.push_back({part.text.substr(first), false});

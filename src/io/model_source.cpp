@@ -140,6 +140,8 @@ TokenizerSource find_tokenizer(const fs::path& path) {
 ModelSource open_model(const fs::path& path) {
     if (is_gguf(path)) return open_gguf(path);
     std::optional<NamedJson> config = read_named(path, kConfig);
+    if (!config && Checkpoint::is_in(path))
+        throw Error((path / kConfig).string() + ": missing beside the weights");
     if (!config)
         throw Error(path.string() + ": no model: neither a .gguf file nor config.json is in it");
     refuse_foreign(path, foreign_drafter(config->json));

@@ -159,7 +159,7 @@ TEST_F(ForeignDrafters, TheTrueCauseIsSaid) {
     EXPECT_TRUE(has(refusal_of(folder_.path() / "broken"), "config.json: not JSON at byte"));
     folder_.write("bare/config.json", R"({"model_type":"llama"})");
     EXPECT_TRUE(has(refusal_of(folder_.path() / "bare"), "no model.safetensors"));
-    EXPECT_TRUE(has(refusal_of(folder_.path() / "nothing"), "missing"));
+    EXPECT_TRUE(has(refusal_of(folder_.path() / "nothing"), "no model"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -78,13 +79,17 @@ inline LoadOptions bundled_options(DType type, DType draft_type) {
     return options;
 }
 
-// The methods that draft with the bundled EAGLE head or without any.
+// The methods that draft with the bundled EAGLE head alone, or without any.
 inline std::vector<std::string> bundled_methods() {
     std::vector<std::string> names;
-    for (const DraftMethod& method : draft_methods())
-        if (method.name != kNoDrafts && (method.needs == DraftNeeds::nothing ||
-                                         method.weights == draft_method("eagle2").weights))
+    for (const DraftMethod& method : draft_methods()) {
+        const auto takes = [&](const std::string& ending) { return ending == "-eagle"; };
+        const bool takes_eagle = method.needs == DraftNeeds::head &&
+                                 (method.beside.empty() ||
+                                  std::any_of(method.beside.begin(), method.beside.end(), takes));
+        if (method.name != kNoDrafts && (method.needs == DraftNeeds::nothing || takes_eagle))
             names.push_back(method.name);
+    }
     return names;
 }
 

@@ -230,7 +230,7 @@ class LosslessReaches : public Lossless {};
 TEST_P(LosslessReaches, EveryDrafter) {
     std::vector<DraftOptions> drafters;
     for (const std::string kind : {"lookup", "chain", "eagle2"})
-        drafters.push_back(draft_options(method));
+        drafters.push_back(draft_options(kind));
     drafters.push_back(auto_options());
     expect_equal_to_plain(drafters, sampling_at(GetParam().temperature, 0), kMaxTokens);
 }
@@ -257,7 +257,7 @@ TEST(Mixes, OfTypesAndThreads) {
         LoadOptions options = bundled_options(type, draft_type);
         options.threads = threads;
         Bundled model(options);
-        auto drafting = model.drafting(draft_options(method));
+        auto drafting = model.drafting(draft_options(kind));
         std::vector<std::vector<int>> ids;
         for (int i = 0; i < count; ++i) {
             Request request = model.request(model.encode(prompts[size_t(4 * i)]), tokens,

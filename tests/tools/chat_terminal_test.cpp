@@ -162,7 +162,9 @@ TEST_F(ChatTerminal, IsStoppedAtAnyMoment) {
         terminal.key("C-c");
         terminal.wait_until("the end or a prompt",
                             [&] { return terminal.has_ended() || terminal.last_line() == ">"; });
-        if (terminal.has_ended()) EXPECT_EQ(terminal.exit_code(), 130) << milliseconds;
+        if (terminal.has_ended()) {
+            EXPECT_EQ(terminal.exit_code(), 130) << milliseconds;
+        }
     }
     std::string message;
     for (int i = 0; i < 300; ++i) message += "and " + std::to_string(i % 10) + " ";

@@ -201,7 +201,8 @@ TEST(FindModel, HeadsInGgufFilesBesideTheModel) {
     // A head is no model by itself.
     const Outcome outcome = run({"info", "-m", lonely + "-eagle3.gguf"});
     EXPECT_EQ(outcome.exit_code, 1);
-    EXPECT_NE(outcome.err.find("lonely-eagle3.gguf: 'model_type' is 'eagle3'"), std::string::npos)
+    EXPECT_NE(outcome.err.find("lonely-eagle3.gguf: an EAGLE-3 head, not a model"),
+              std::string::npos)
         << outcome.err;
 }
 
