@@ -84,11 +84,13 @@ void add_head_options(CLI::App& app, ModelOptions& options) {
         ->delimiter(',')
         ->allow_extra_args(false)
         ->check(CLI::Range(0, 1024).description(""))
-        ->type_name("N,N,N");
+        ->type_name("N,N,N")
+        ->group(kExperiments);
     app.add_option("--head-rope-theta", options.head_options.theta,
                    "base of the head's RoPE (default: as its files say, else 10000)")
         ->check(CLI::Range(1.0, 1e12).description(""))
-        ->type_name("X");
+        ->type_name("X")
+        ->group(kExperiments);
     add_whole(app, "--draft-vocab", options.head_options.vocab, Range{2, 1 << 24},
               "tokens that an EAGLE-1/2 head may draft: the first ones, or the most frequent with "
               "--token-counts; fewer are faster (default: all)");
@@ -153,14 +155,15 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
                methods_where([](const DraftMethod& method) { return method.takes_tree_file; },
                              " or ") +
                ": JSON list of paths of child ranks")
-        ->type_name("FILE");
-    add_choice(app, "--proposals", drafting.proposals, kProposals,
-               "drafts ranked with the sampling noise (coupled, default) or without (plain)");
+        ->type_name("FILE")
+        ->group(kExperiments);
     add_choice(app, "--accept", drafting.accept, kAcceptRules,
                "with --temp: drafts taken where the same seed gives them without drafting (keyed, "
                "default), or drawn and taken with probability p/q: another text of the same "
                "distribution, with --draft chain or eagle1");
     app.option_defaults()->group(kExperiments);
+    add_choice(app, "--proposals", drafting.proposals, kProposals,
+               "drafts ranked with the sampling noise (coupled, default) or without (plain)");
     app.add_flag_callback(
         "--no-value", [&drafting] { drafting.use_value = false; },
         "eagle2 ranks nodes by their own probability, not their path's");

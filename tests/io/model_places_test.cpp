@@ -141,5 +141,17 @@ TEST(OnlyGguf, IsTheOneOfAFolder) {
               std::string::npos);
 }
 
+TEST(RepositoryName, MayBeAnAddressOfTheHub) {
+    for (const char* text : {"hf:org/name:Q4_0", "hf.co/org/name:Q4_0",
+                             "https://huggingface.co/org/name:Q4_0", "huggingface.co/org/name:Q4_0",
+                             "https://hf.co/org/name:Q4_0", "hf:hf.co/org/name:Q4_0"}) {
+        const RepositoryName name = parse_repository_name(text);
+        EXPECT_EQ(name.id(), "org/name") << text;
+        EXPECT_EQ(name.quant, "Q4_0") << text;
+        EXPECT_EQ(without_hub_prefix(text), "org/name:Q4_0") << text;
+    }
+    EXPECT_EQ(without_hub_prefix("org/name"), "");
+}
+
 }  // namespace
 }  // namespace aerie

@@ -137,6 +137,16 @@ TEST(ChatTemplate, NormalisedTokensKnowWhoWroteThem) {
     EXPECT_EQ(encode("< >e\xCC\x81", labels("tttttt")), (std::vector<int>{9, 4}));
 }
 
+// A system message is left out even where its text stands in the template by chance.
+TEST(ChatTemplate, SaysWhetherItTakesASystemMessage) {
+    const auto why = [](const std::string& text) {
+        return why_no_system_message({text, "t"}, {}, "S");
+    };
+    EXPECT_EQ(why("{% for m in messages %}{{ m.content }}{% endfor %}"), "");
+    EXPECT_EQ(why("USER: {{ messages[1].content }}"), "its chat template leaves it out");
+    EXPECT_EQ(why("{{ raise_exception('No system.') }}"), "No system.");
+}
+
 TEST(ChatTemplate, ReadsConversations) {
     EXPECT_EQ(read_conversation(R"([{"role":"user","content":"x"}])", "c").messages.array()->size(),
               1u);
@@ -147,6 +157,10 @@ TEST(ChatTemplate, ReadsConversations) {
               "c: 'messages' is no list");
     EXPECT_EQ(error_of([] { read_conversation(R"({"messages":[],"kwargs":[]})", "c"); }),
               "c: 'kwargs' is no object");
+    EXPECT_EQ(error_of([] { read_conversation(R"([{"role":"user"}])", "c"); }),
+              "c: message 1 has no 'content'");
+    EXPECT_EQ(error_of([] { read_conversation(R"([{"role":"user","content":"x"},"y"])", "c"); }),
+              "c: message 2 has no 'role'");
 }
 
 }  // namespace

@@ -333,6 +333,19 @@ TEST(Chat, DropsItsOldestTurnsWhereTheContextIsFull) {
     EXPECT_TRUE(has(whole.err, "is too long")) << whole.err;
 }
 
+// The file goes with the message that was refused; no turn was dropped for it.
+TEST(Chat, DropsAFileThatIsTooLongWithItsMessage) {
+    const TestFolder folder;
+    std::string text;
+    for (int i = 0; i < 200; ++i) text += "word " + std::to_string(i) + " ";
+    folder.write("long.txt", text);
+    const Outcome outcome = chat({kMessages[0], "/file long.txt", "Sum it up.", kMessages[1]},
+                                 with(kShort, {"-c", "256"}), {.folder = folder.path()});
+    EXPECT_EQ(outcome.out, lines(generated_answers({kMessages[0], kMessages[1]}))) << outcome.err;
+    EXPECT_TRUE(has(outcome.err, "aerie: the message is too long: ")) << outcome.err;
+    EXPECT_FALSE(has(outcome.err, "dropped")) << outcome.err;
+}
+
 TEST(Chat, EndsAnAnswerWithTheContext) {
     const Outcome outcome = chat({"Once upon a time", "And then?"}, {"-c", "64"});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;

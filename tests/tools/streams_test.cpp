@@ -1,13 +1,16 @@
 // Signals, full disks, closed streams, readers that are gone, help texts.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 
 #include "io/damage.h"
+#include "paths.h"
 #include "tools/generated.h"
 #include "tools/pty.h"
 
@@ -189,6 +192,32 @@ TEST_F(Terminal, ShowsProgressAndRemovesIt) {
     ASSERT_NE(statistics, std::string::npos) << text;
     EXPECT_NE(text.find("loading "), std::string::npos) << text;
     EXPECT_NE(text.find("\r\x1b[K\x1b[2m4 tokens"), std::string::npos) << "no clean line";
+}
+
+// A line that is longer than the terminal is wide could not be replaced.
+TEST_F(Terminal, ProgressStaysOneLine) {
+    const TestFolder folder;
+    std::filesystem::path deep = folder.path();
+    for (int i = 0; i < 12; ++i) deep /= "a_folder_with_a_long_name";
+    std::filesystem::create_directories(deep);
+    std::filesystem::copy(models_dir() / "aerie-tiny", deep / "model");
+    Pty terminal;
+    const winsize size = {.ws_row = 20, .ws_col = 40, .ws_xpixel = 0, .ws_ypixel = 0};
+    const auto open = [&] {
+        terminal.serve(STDERR_FILENO);
+        ::ioctl(STDERR_FILENO, TIOCSWINSZ, &size);
+    };
+    const Outcome outcome =
+        run({"generate", "-m", (deep / "model").string(), "-p", "x", "-n", "4"}, {.before = open});
+    EXPECT_EQ(outcome.exit_code, 0);
+    const std::string& text = terminal.text();
+    const std::string start = "\r\x1b[K";
+    int lines = 0;
+    for (size_t at = 0; (at = text.find(start + "...", at)) != text.npos; ++lines) {
+        at += start.size();
+        EXPECT_LE(text.find_first_of("\r\n", at) - at, 40u) << text;
+    }
+    EXPECT_GT(lines, 0) << text;
 }
 
 TEST_F(Terminal, HasNoColorsIfTheUserWantsNone) {

@@ -53,6 +53,15 @@ TEST(Tokenize, ShowsBytesThatAreNoCharacterAsEscapes) {
     EXPECT_EQ(joined("\xE2\x80\xAE"), "<s> \\xE2\\x80\\xAE");
 }
 
+TEST(Tokenize, TakesTextAndIdsFromTheCommandLine) {
+    EXPECT_EQ(tokenized({"-m", "aerie-tiny", "the sea"}),
+              tokenized({"-m", "aerie-tiny", "-p", "the sea"}));
+    const TestFolder folder;
+    folder.write("ids.json", "[[300, 301]]");
+    EXPECT_EQ(tokenized({"-m", "aerie-tiny", "--decode", "300,301"}),
+              tokenized({"-m", "aerie-tiny", "--decode", (folder.path() / "ids.json").string()}));
+}
+
 TEST(Tokenize, SaysThePrefixThatGenerateReads) {
     const TestFolder folder;
     for (const auto& entry : std::filesystem::directory_iterator(models_dir() / "aerie-tiny"))
