@@ -75,6 +75,7 @@ void set_by_name(AnswerSettings& settings, const std::string& whole) {
     if (!is_known)
         throw UsageError("/set: there is no " + in_quotes(name) + "; the settings are " +
                          names_of(settings));
+    changed.sampling.filters.top_k = std::max(changed.sampling.filters.top_k, 0);  // -1 is off
     check_sampling(changed.sampling);
     if (changed.max_tokens < -1) throw UsageError("/set predict takes -1 or a number of tokens");
     settings = changed;

@@ -80,7 +80,8 @@ std::vector<int> Answerer::prompt_with_room(Dialogue& dialogue, int max_tokens) 
         dialogue, context / 2, [&](const Dialogue& turns) { return int(joined(turns).size()); });
     if (dropped > 0) prompt = joined(dialogue);
     if (int(prompt.size()) >= context)
-        throw UsageError("the message is too long: with the system message it has " +
+        throw UsageError(std::string("the message is too long: ") +
+                         (dialogue.system ? "with the system message " : "") + "it has " +
                          whole(int(prompt.size()), "token") + ", and the context has " +
                          std::to_string(context));
     if (dropped > 0)
@@ -106,10 +107,11 @@ void Answerer::run(const Request& request, const AnswerSettings& settings) {
         print_bytes(bytes);
     };
     FoldedThoughts folded;
+    bool has_shown = false;
     const auto show_parts = [&](const std::vector<Thoughts::Part>& parts) {
         for (const auto& [text, is_thought] :
              settings.fold_thoughts ? folded.without(parts) : parts)
-            show(wrap.put(text, {is_drafted, is_thought}, columns_of(stdout)));
+            show(wrap.put(text, {is_drafted, is_thought}, columns_of(stdout))), has_shown = true;
     };
     const auto show_rest = [&] {
         show_parts(thoughts.end());
@@ -120,7 +122,7 @@ void Answerer::run(const Request& request, const AnswerSettings& settings) {
     ProgressLine progress(!settings.on_terminal);
     Request shown = request;
     shown.on_text = [&](const std::string& text) {
-        progress.clear();
+        progress.hide();
         const Origin& origin = talk_->answer().result().origins.back();
         is_drafted = origin.kind == Origin::Kind::from_draft;
         const std::string bytes = shown_on(stdout, text);
@@ -128,7 +130,8 @@ void Answerer::run(const Request& request, const AnswerSettings& settings) {
             show_parts(thoughts.put(bytes));
         else
             show(wrap.put(bytes, {is_drafted}, columns_of(stdout)));
-        if (folded.is_thinking())
+        // Behind text of the answer the line would take the text's place.
+        if (folded.is_thinking() && !has_shown)
             progress.show("thinking: " + whole(int(talk_->answer().result().ids.size()), "token"));
     };
     ReadingLine reading(progress);

@@ -102,7 +102,7 @@ class Reader {
 
     void take_value(const std::string& argument) {
         if (!waiting_) return take_word(argument);
-        if (waiting_->check_lname("device")) device_ = argument;
+        if (waiting_->check_lname("device")) device_ = lower_ascii(argument);
         result_.push_back(argument);
         waiting_ = nullptr;
     }
@@ -209,7 +209,8 @@ class Reader {
         const CLI::Option* option = command_->get_option_no_throw(name);
         if (!option) unknown(name);
         const bool is_empty = equals == argument.size() - 1;
-        if (name == "--device" && equals != argument.npos) device_ = argument.substr(equals + 1);
+        if (name == "--device" && equals != argument.npos)
+            device_ = lower_ascii(argument.substr(equals + 1));
         result_.push_back(is_empty ? name : argument);
         begin(*option, name, equals == argument.npos);
         if (is_empty && takes_value(*option)) result_.emplace_back();
@@ -274,6 +275,8 @@ class Reader {
 
     // Says which flag the word may have been meant for.
     std::string hint(const std::string& word) const {
+        const CLI::Option* prompt = command_->get_option_no_throw("--prompt");
+        if (prompt && prompt->get_positional()) return ": put the text in quotes";
         if (word.ends_with(".gguf") && command_->get_option_no_throw("--prompt"))
             return ": a model is given with -m";
         constexpr std::pair<const char*, const char*> kMeant[] = {

@@ -143,8 +143,14 @@ void Chat::answer(Dialogue asked) {
 
 void Chat::ask(const std::string& message) {
     Dialogue asked = dialogue_;
-    asked.ask(std::exchange(files_, {}) + message);
-    answer(std::move(asked));
+    const std::string files = std::exchange(files_, {});
+    asked.ask(files + message);
+    try {
+        answer(std::move(asked));
+    } catch (const UsageError& error) {
+        if (files.empty()) throw;
+        throw UsageError(error.what() + std::string("; /file is dropped, too"));
+    }
 }
 
 void Chat::begin_anew() {

@@ -116,15 +116,17 @@ fs::path fetch_from_hub(const std::string& text, bool offline) {
     const RepositoryName name = parse_repository_name(text);
     const fs::path found = find_in_hugging_face_cache(name);
     if (!found.empty()) return found;
+    const std::string quants = cached_quants(name);
+    const std::string has = quants.empty() ? "" : "; the cache has " + quants;
     if (offline || is_offline())
         throw Error(text + " is not in the cache (" + hugging_face_cache().string() +
-                    "), and downloads are off");
+                    "), and downloads are off" + has);
     try {
         return download(name, false);
+    } catch (const UsageError&) {
+        throw;
     } catch (const Error& error) {
-        const std::string quants = cached_quants(name);
-        if (quants.empty()) throw;
-        throw Error(std::string(error.what()) + "; the cache has " + quants);
+        throw Error(error.what() + has);
     }
 }
 

@@ -44,7 +44,9 @@ std::string model_name(const std::optional<std::string>& name) {
 
 // The path of a model of the hub, which is downloaded if need be; other names as they are.
 std::string fetched(const std::string& name, bool offline = false) {
-    return is_of_hub(name) ? fetch_from_hub(name, offline).string() : name;
+    std::error_code ignored;
+    return is_of_hub(name) && !fs::exists(name, ignored) ? fetch_from_hub(name, offline).string()
+                                                         : name;
 }
 
 // The path of the head that is known for a model of the hub. It is downloaded if the model's name

@@ -64,20 +64,6 @@ void handle(int signal) {
     ::sigaction(signal, &action, nullptr);
 }
 
-// The text, or its end if it has more characters than `columns`, so that a line that is shown again
-// and again stays one line. Nothing is cut if the width is not known.
-std::string last_columns(const std::string& text, int columns) {
-    constexpr int kLeast = 8;
-    const auto begins = [](char byte) { return (byte & 0xC0) != 0x80; };
-    const auto characters = std::count_if(text.begin(), text.end(), begins);
-    if (columns < kLeast || characters <= columns) return text;
-    auto at = text.begin();
-    for (auto left = characters - (columns - 3); at != text.end() && (left > 0 || !begins(*at));
-         ++at)
-        if (begins(*at)) --left;
-    return "..." + std::string(at, text.end());
-}
-
 std::string read_all(std::FILE* file, const std::string& name) {
     std::string text;
     char block[1 << 16];
@@ -137,13 +123,21 @@ ProgressLine::ProgressLine(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO))
 void ProgressLine::show(const std::string& text) {
     if (!shown_) return;
     line_shown = true;
-    std::fprintf(stderr, "%s%s ...", kClearLine,
-                 last_columns(printable(text), columns_of(stderr) - 5).c_str());
+    constexpr int kDots = 5;  // columns of " ..." and the cursor
+    const int width = columns_of(stderr);
+    std::fprintf(
+        stderr, "%s%s ...", kClearLine,
+        last_columns(printable(text), width == 0 ? 0 : std::max(width - kDots, 1)).c_str());
+}
+
+void ProgressLine::hide() {
+    if (shown_ && line_shown) std::fputs(kClearLine, stderr);
+    line_shown = false;
 }
 
 void ProgressLine::clear() {
-    if (shown_) std::fputs(kClearLine, stderr);
-    shown_ = line_shown = false;
+    hide();
+    shown_ = false;
 }
 
 HiddenTyping::HiddenTyping() {

@@ -47,6 +47,7 @@ class ProgressLine {
     ProgressLine(const ProgressLine&) = delete;
     ProgressLine& operator=(const ProgressLine&) = delete;
     void show(const std::string& text);
+    void hide();   // until it is shown again
     void clear();  // also ends the progress
 
   private:

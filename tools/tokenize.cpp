@@ -1,6 +1,8 @@
 // `aerie tokenize`: texts as a model's tokens, and tokens as text.
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "commands.h"
 #include "core/error.h"
 #include "core/utf8.h"
@@ -27,7 +29,9 @@ std::vector<std::string> read_strings(const std::string& file) {
 }
 
 std::vector<std::vector<int>> read_lists(const std::string& file) {
-    const bool are_ids = file.find_first_not_of("0123456789,") == file.npos;
+    std::error_code ignored;
+    const bool are_ids = !file.empty() && file.find_first_not_of("0123456789, ") == file.npos &&
+                         !std::filesystem::exists(file, ignored);
     const Json lists =
         are_ids ? Json::parse("[[" + file + "]]", "--decode") : Json::parse(read_input(file), file);
     if (!lists.array()) throw Error(file + ": expected a list of lists of ids");

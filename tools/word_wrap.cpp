@@ -2,6 +2,7 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/utf8.h"
@@ -14,6 +15,10 @@ void append(std::vector<WordWrap::Piece>& pieces, std::string_view text, Marks m
     if (pieces.empty() || pieces.back().marks != marks)
         pieces.push_back({.text = "", .marks = marks});
     pieces.back().text += text;
+}
+
+int columns_of_char(char32_t c) {
+    return c == '\t' ? 8 : utf8proc_charwidth(utf8proc_int32_t(c));
 }
 
 }  // namespace
@@ -33,7 +38,7 @@ std::vector<WordWrap::Piece> WordWrap::put(std::string_view text, Marks marks, i
             append(shown_, breaks ? "\n" : bytes, marks);
         } else {
             append(word_, bytes, marks);
-            word_columns_ += c == '\t' ? 8 : utf8proc_charwidth(utf8proc_int32_t(c));
+            word_columns_ += columns_of_char(c);
             // A word wider than the line is passed on; the terminal breaks it.
             if (word_columns_ > width) show_word();
         }
@@ -56,6 +61,16 @@ void WordWrap::show_word() {
     for (const Piece& piece : std::exchange(word_, {})) append(shown_, piece.text, piece.marks);
     column_ = width_ > 0 ? (column_ + word_columns_ - 1) % width_ + 1 : 0;
     word_columns_ = 0;
+}
+
+std::string last_columns(std::string_view text, int columns) {
+    constexpr std::string_view kDots = "...";
+    int width = 0;
+    for (std::string_view rest = text; !rest.empty();) width += columns_of_char(take_char(rest));
+    if (columns == 0 || width <= columns) return std::string(text);
+    const std::string_view dots = kDots.substr(0, size_t(std::min(columns - 1, 3)));
+    while (width + int(dots.size()) > columns) width -= columns_of_char(take_char(text));
+    return std::string(dots) + std::string(text);
 }
 
 }  // namespace aerie

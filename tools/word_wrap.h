@@ -30,4 +30,8 @@ class WordWrap {
     int width_ = 0;  // columns for the newest text
 };
 
+// The text, or "..." and its end if it takes more columns, so that a line which is shown again and
+// again stays one line. `columns` 0: nothing is cut.
+std::string last_columns(std::string_view text, int columns);
+
 }  // namespace aerie

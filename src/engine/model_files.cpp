@@ -119,8 +119,13 @@ const DraftHead& random_kind(const DraftOptions& draft) {
 // Throws Error if the files of a draft head were given as the target.
 void refuse_head(const ModelSource& source) {
     const DraftHead& kind = head_kind(source);
-    const bool is_eagle = source.tensors.find("fc.weight") != nullptr;
-    if (is_eagle || (kind.needs == DraftNeeds::head && kind.has_tensors))
+    if (kind.needs != DraftNeeds::head) return;
+    const bool is_named =
+        kind.has_config && kind.has_config(Fields(source.config.json, source.config.file));
+    // The files of a whole model may contain heads, too.
+    const bool is_whole = source.tensors.find("model.embed_tokens.weight") != nullptr;
+    const bool has_head = kind.has_tensors || source.tensors.find("fc.weight");
+    if (is_named || (has_head && !is_whole))
         throw Error(source.path.string() + ": " + kind.name +
                     ", not a model: give it with --head, and its model with -m");
 }

@@ -37,6 +37,11 @@ bool is_file(const fs::path& path) {
     return fs::is_regular_file(path, ignored);
 }
 
+void add_file(std::vector<RepositoryFile>& files, const std::string& path) {
+    files.emplace_back();
+    files.back().path = path;
+}
+
 // Adds the files of a folder and of the folders in it, as a repository lists them. Sizes and hashes
 // are not known. Links to folders are not followed, so that it ends.
 void add_files(std::vector<RepositoryFile>& files, const fs::path& folder,
@@ -45,9 +50,7 @@ void add_files(std::vector<RepositoryFile>& files, const fs::path& folder,
         const std::string name = prefix + entry.string();
         if (files.size() >= kMostEntries) return;
         if (is_file(folder / entry)) {
-            RepositoryFile file;
-            file.path = name;
-            files.push_back(std::move(file));
+            add_file(files, name);
         } else if (std::error_code ignored; !fs::is_symlink(folder / entry, ignored)) {
             add_files(files, folder / entry, name + "/");
         }
@@ -263,13 +266,17 @@ uint64_t weight_bytes_of(const fs::path& model) {
 }
 
 fs::path only_gguf_in(const fs::path& folder) {
-    std::vector<RepositoryFile> files;
-    for (const fs::path& entry : entries_of(folder))
+    std::vector<RepositoryFile> files, deeper;
+    for (const fs::path& entry : entries_of(folder)) {
         if (is_file(folder / entry)) {
-            files.emplace_back();
-            files.back().path = entry.string();
+            add_file(files, entry.string());
+            continue;
         }
-    const std::vector<GgufModel> models = gguf_models_of(files);
+        for (const fs::path& inner : entries_of(folder / entry))
+            if (is_file(folder / entry / inner)) add_file(deeper, (entry / inner).string());
+    }
+    std::vector<GgufModel> models = gguf_models_of(files);
+    if (models.empty()) models = gguf_models_of(deeper);
     if (models.empty()) return {};
     if (models.size() == 1) return folder / models.front().files.front().path;
     std::string names;

@@ -185,7 +185,11 @@ std::string without_hub_prefix(const std::string& text) {
 
 RepositoryName parse_repository_name(const std::string& text) {
     const std::string rest = without_hub_prefix(text);
-    const std::string whole = rest.empty() ? text : rest;
+    std::string whole = rest.empty() ? text : rest;
+    // The address of a page of the repository.
+    for (const char* end : {"?", "/tree/", "/blob/", "/resolve/"})
+        whole = whole.substr(0, whole.find(end));
+    if (whole.ends_with('/')) whole.pop_back();
     const size_t slash = whole.find('/'), colon = whole.find(':', slash == whole.npos ? 0 : slash);
     RepositoryName name;
     name.org = whole.substr(0, slash);

@@ -86,8 +86,9 @@ Conversation read_conversation(std::string_view json, const std::string& file) {
     int number = 0;
     for (const Json& message : *conversation.messages.array()) {
         const std::string named = file + ": message " + std::to_string(++number);
-        if (!message.object() || !message.find("role")) throw Error(named + " has no 'role'");
-        if (!message.find("content") && !message.find("tool_calls"))
+        const Json* role = message.object() ? message.find("role") : nullptr;
+        if (!role || !role->string()) throw Error(named + " has no 'role'");
+        if (*role->string() != "assistant" && !message.find("content"))
             throw Error(named + " has no 'content'");
     }
     if (!conversation.kwargs.is_null() && !conversation.kwargs.object())
@@ -103,11 +104,12 @@ jinja::Rendered render_chat(const NamedText& chat_template, const NamedTokens& t
 
 std::string why_no_system_message(const NamedText& chat_template, const NamedTokens& tokens,
                                   const std::string& system) {
+    const auto now = platform::local_time();
     const auto rendered = [&](const std::string& more) {
         Conversation least;
         least.add("system", system + more);
         least.add("user", "x");
-        least.now = platform::local_time();
+        least.now = now;
         return render_chat(chat_template, tokens, least).text;
     };
     try {

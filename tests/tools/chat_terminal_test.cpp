@@ -155,35 +155,56 @@ TEST_F(ChatTerminal, IsStoppedAtAnyMoment) {
                    "--intermediate", "1024", "-o", model, "-q"})
                   .exit_code,
               0);
-    const std::string chat = command({"-m", model, "--draft", "none", "-t", "1", "-n", "60"});
+    const std::string chat = command({"-m", model, "--draft", "none", "-t", "1"});
+    int ended = 0;
     for (const int milliseconds : {0, 30, 100, 300}) {
         const Tmux terminal(folder_.path(), chat);
         ::usleep(useconds_t(milliseconds) * 1000);
         terminal.key("C-c");
         terminal.wait_until("the end or a prompt",
                             [&] { return terminal.has_ended() || terminal.last_line() == ">"; });
-        if (terminal.has_ended()) {
-            EXPECT_EQ(terminal.exit_code(), 130) << milliseconds;
-        }
+        if (!terminal.has_ended()) continue;
+        EXPECT_EQ(terminal.exit_code(), 130) << milliseconds;
+        ++ended;
     }
+    EXPECT_GT(ended, 0) << "while it starts";
     std::string message;
     for (int i = 0; i < 300; ++i) message += "and " + std::to_string(i % 10) + " ";
     const Tmux terminal(folder_.path(), chat);
     terminal.wait_for_prompt();
+    int stopped = 0;  // presses that cannot come before the message
     for (const int milliseconds : {0, 30, 100, 300, 700, 1500, 3000}) {
         terminal.enter(message);
         ::usleep(useconds_t(milliseconds) * 1000);
         terminal.key("C-c");
         terminal.wait_for_prompt();
         EXPECT_FALSE(terminal.has_ended()) << milliseconds;
-        terminal.enter("/undo");
+        stopped += milliseconds >= 300;
+        terminal.enter("/new");
+        terminal.wait_for_prompt();
         terminal.wait_for_prompt();
     }
-    terminal.enter("/undo");
-    terminal.wait_for("there is no message yet");
+    const std::string shown = terminal.shown();
+    int seen = 0;
+    for (size_t at = 0; (at = shown.find("(stopped)", at)) != shown.npos; ++at) ++seen;
+    EXPECT_GE(seen, stopped) << shown;
     terminal.key("C-d");
     terminal.wait_until("the end", [&] { return terminal.has_ended(); });
     EXPECT_EQ(terminal.exit_code(), 0);
+}
+
+// The answer is a thought from its beginning on.
+TEST_F(ChatTerminal, SaysThatItIsThinking) {
+    const std::string file = (folder_.path() / "thinks.jinja").string();
+    folder_.write("thinks.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}<think>");
+    const Tmux terminal(folder_.path(), command({"--hide-thinking", "--template", file, "--draft",
+                                                 "none", "-t", "1", "-m", "smollm2"}));
+    terminal.wait_for_prompt();
+    terminal.enter(kMessage);
+    terminal.wait_for("thinking: ");
+    terminal.key("C-c");
+    terminal.wait_for_prompt();
+    EXPECT_FALSE(has(terminal.shown(), "thinking: ")) << terminal.shown();
 }
 
 TEST_F(ChatTerminal, ShadesDraftedTokensUnlessColoursAreUnwanted) {
