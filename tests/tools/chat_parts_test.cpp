@@ -253,7 +253,7 @@ TEST(Dialogue, RefusesOtherConversations) {
     EXPECT_NE(refused(R"([{"role":"tool","content":"a"}])"), "");
     EXPECT_EQ(refused(R"([{"role":"user","content":[]}])"),
               "f.json: message 1 has no text as its content");
-    EXPECT_EQ(refused("[7]"), "f.json: message 1 has no text as its role");
+    EXPECT_EQ(refused("[7]"), "f.json: message 1 has no 'role'");
     EXPECT_NE(refused(R"({"messages":[],"tools":[]})"), "");
 }
 

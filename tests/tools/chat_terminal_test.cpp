@@ -35,6 +35,16 @@ class ChatTerminal : public testing::Test {
         return line;
     }
 
+    // A model of random weights with the tokens of aerie-tiny.
+    std::string slow_model(const char* hidden, const char* heads, const char* intermediate) {
+        const std::string model = (folder_.path() / "slow").string();
+        EXPECT_EQ(run({"synth", "--like", "aerie-tiny", "--hidden", hidden, "--heads", heads,
+                       "--intermediate", intermediate, "-o", model, "-q"})
+                      .exit_code,
+                  0);
+        return model;
+    }
+
     const TestFolder folder_;
 };
 
@@ -116,11 +126,7 @@ TEST_F(ChatTerminal, EditsLinesAndRemembersThem) {
 
 // The model takes tens of seconds for 2,000 tokens.
 TEST_F(ChatTerminal, StopsAnAnswerAndGoesOn) {
-    const std::string model = (folder_.path() / "slow").string();
-    ASSERT_EQ(run({"synth", "--like", "aerie-tiny", "--hidden", "768", "--heads", "12",
-                   "--intermediate", "2048", "-o", model, "-q"})
-                  .exit_code,
-              0);
+    const std::string model = slow_model("768", "12", "2048");
     const Tmux terminal(folder_.path(),
                         command({"-m", model, "--draft", "none", "-t", "1", "--stats"}));
     terminal.wait_for_prompt();
@@ -150,11 +156,7 @@ TEST_F(ChatTerminal, StopsAnAnswerAndGoesOn) {
 // Ctrl-C while the model loads ends the program; while a prompt is read, an answer is shown or a
 // line is typed, it ends that alone.
 TEST_F(ChatTerminal, IsStoppedAtAnyMoment) {
-    const std::string model = (folder_.path() / "slow").string();
-    ASSERT_EQ(run({"synth", "--like", "aerie-tiny", "--hidden", "512", "--heads", "8",
-                   "--intermediate", "1024", "-o", model, "-q"})
-                  .exit_code,
-              0);
+    const std::string model = slow_model("512", "8", "1024");
     const std::string chat = command({"-m", model, "--draft", "none", "-t", "1"});
     int ended = 0;
     for (const int milliseconds : {0, 30, 100, 300}) {
@@ -163,9 +165,8 @@ TEST_F(ChatTerminal, IsStoppedAtAnyMoment) {
         terminal.key("C-c");
         terminal.wait_until("the end or a prompt",
                             [&] { return terminal.has_ended() || terminal.last_line() == ">"; });
-        if (!terminal.has_ended()) continue;
-        EXPECT_EQ(terminal.exit_code(), 130) << milliseconds;
-        ++ended;
+        // The first presses may still meet the shell, which has codes of its own.
+        if (terminal.has_ended()) ended += terminal.exit_code() == 130;
     }
     EXPECT_GT(ended, 0) << "while it starts";
     std::string message;
@@ -195,10 +196,10 @@ TEST_F(ChatTerminal, IsStoppedAtAnyMoment) {
 
 // The answer is a thought from its beginning on.
 TEST_F(ChatTerminal, SaysThatItIsThinking) {
-    const std::string file = (folder_.path() / "thinks.jinja").string();
     folder_.write("thinks.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}<think>");
-    const Tmux terminal(folder_.path(), command({"--hide-thinking", "--template", file, "--draft",
-                                                 "none", "-t", "1", "-m", "smollm2"}));
+    const Tmux terminal(folder_.path(),
+                        command({"--hide-thinking", "--template", "thinks.jinja", "--draft", "none",
+                                 "-t", "1", "-m", slow_model("512", "8", "1024")}));
     terminal.wait_for_prompt();
     terminal.enter(kMessage);
     terminal.wait_for("thinking: ");

@@ -343,7 +343,8 @@ TEST(Chat, DropsAFileThatIsTooLongWithItsMessage) {
                                  with(kShort, {"-c", "256"}), {.folder = folder.path()});
     EXPECT_EQ(outcome.out, lines(generated_answers({kMessages[0], kMessages[1]}))) << outcome.err;
     EXPECT_TRUE(has(outcome.err, "aerie: the message is too long: ")) << outcome.err;
-    EXPECT_FALSE(has(outcome.err, "dropped")) << outcome.err;
+    EXPECT_TRUE(has(outcome.err, "; /file is dropped, too")) << outcome.err;
+    EXPECT_FALSE(has(outcome.err, "the oldest")) << outcome.err;
 }
 
 TEST(Chat, EndsAnAnswerWithTheContext) {

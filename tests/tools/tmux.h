@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -84,11 +85,14 @@ class Tmux {
     }
     // As a shell gives it: 128 + the number of the signal that ended the program, if one did.
     int exit_code() const {
-        const auto number = [&](const std::string& variable) {
-            return std::atoi(output_of(tmux_ + "display-message -p '#{" + variable + "}'").c_str());
+        const auto value = [&](const std::string& variable) {
+            return output_of(tmux_ + "display-message -p '#{" + variable + "}'");
         };
-        const int signal = number("pane_dead_signal");
-        return signal != 0 ? 128 + signal : number("pane_dead_status");
+        const std::string signal = value("pane_dead_signal");  // a number or a name, by version
+        for (const auto& [name, number] : {std::pair("INT", SIGINT), {"TERM", SIGTERM}})
+            if (signal.find(name) != signal.npos || std::atoi(signal.c_str()) == number)
+                return 128 + number;
+        return std::atoi(value("pane_dead_status").c_str());
     }
 
     // Waits until the condition holds; fails the test after a minute.
