@@ -116,17 +116,19 @@ fs::path fetch_from_hub(const std::string& text, bool offline) {
     const RepositoryName name = parse_repository_name(text);
     const fs::path found = find_in_hugging_face_cache(name);
     if (!found.empty()) return found;
-    const std::string quants = cached_quants(name);
-    const std::string has = quants.empty() ? "" : "; the cache has " + quants;
+    const auto what_there_is = [&] {
+        const std::string quants = cached_quants(name);
+        return quants.empty() ? "" : "; the cache has " + quants;
+    };
     if (offline || is_offline())
         throw Error(text + " is not in the cache (" + hugging_face_cache().string() +
-                    "), and downloads are off" + has);
+                    "), and downloads are off" + what_there_is());
     try {
         return download(name, false);
     } catch (const UsageError&) {
         throw;
     } catch (const Error& error) {
-        throw Error(error.what() + has);
+        throw Error(error.what() + what_there_is());
     }
 }
 

@@ -49,8 +49,7 @@ struct Scratch {
 
     Tensor head_input;  // input of the LM head, as its matmul reads it
     Tensor logits;      // [width, draft vocab]; absent if all draft ids are ids of the target
-    Tensor
-        target_ids;  // [1, common ids]: 0, 1, 2, ...; absent if the target has no ids beyond them
+    Tensor target_ids;  // [1, common ids]: 0, 1, 2, ...; absent if the target has no others
 };
 
 class Levels final : public LevelModel {

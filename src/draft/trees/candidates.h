@@ -19,8 +19,8 @@ struct LevelPlan {
 // How a table grows, level by level.
 struct ExpansionPlan {
     int top_k = 0;  // candidates below each row
-    std::vector<LevelPlan>
-        levels;  // after the first, which needs no choice: the root is its only row
+    // After the first, which needs no choice: the root is its only row.
+    std::vector<LevelPlan> levels;
     // Whether values are summed along the path; false: an ablation of EAGLE-2, Table 3.
     bool sum_values = true;
 };
