@@ -62,7 +62,6 @@ void add_perplexity(CLI::App& app, PerplexityOptions& options) {
     app.option_defaults()->group("Input and output");
     app.add_option("file,-f,--file", options.file,
                    "text; lines \"---8<---\" divide documents; - is stdin")
-        ->required()
         ->type_name("FILE");
     add_whole(app, "-c,--ctx-size", options.window, Range{2, 1 << 24},
               "tokens of a window, scored by itself (default: 512)");

@@ -30,6 +30,8 @@ Json result_json(const Perplexity& result, const PerplexityOptions& options, siz
 }  // namespace
 
 int run_perplexity(const PerplexityOptions& options) {
+    if (options.file.empty())
+        throw UsageError("a text to score is needed: aerie perplexity FILE (- is stdin)");
     ModelOptions model = options.model;
     model.draft = kNoDrafts;
     model.context = options.window;

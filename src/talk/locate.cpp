@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/platform.h"
+#include "core/suggestion.h"
 #include "core/utf8.h"
 #include "draft/heads/kinds.h"
 #include "io/model_folder.h"
@@ -115,9 +116,12 @@ fs::path find_model(const std::string& name, std::span<const fs::path> folders) 
                     repository_in_cache(hugging_face_cache(), wanted.org, wanted.name).string() +
                     "); to download it: aerie pull " + name);
     }
+    std::vector<std::string> names;
+    for (const ModelAtHand& one : models_at_hand(folders)) names.push_back(one.model.name);
     throw Error(in_quotes(name) +
                 ": no such file or folder, and no model of that name is on this machine ('aerie "
-                "models' lists them, 'aerie pull ORG/NAME' downloads one)");
+                "models' lists them, 'aerie pull ORG/NAME' downloads one)" +
+                suggestion(name, names));
 }
 
 fs::path find_beside_models(const std::string& file, std::span<const fs::path> folders) {

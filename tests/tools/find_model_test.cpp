@@ -51,6 +51,14 @@ TEST(FindModel, InTheHuggingFaceCache) {
     EXPECT_EQ(field(generated(flags, around), "ids"), bundled_ids());
 }
 
+TEST(FindModel, SuggestsTheNameThatWasMeant) {
+    const Outcome outcome = run({"info", "-m", "smolm2"});
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_NE(outcome.err.find("; did you mean smollm2?"), std::string::npos) << outcome.err;
+    const Outcome other = run({"info", "-m", "a-wholly-other-name"});
+    EXPECT_EQ(other.err.find("did you mean"), std::string::npos) << other.err;
+}
+
 // A file without its ending, in a folder by itself, in LM Studio's folder, in Ollama's.
 TEST(FindModel, WhereOtherProgramsKeepIt) {
     const TestFolder home;
