@@ -155,7 +155,7 @@ struct ServeOptions {
     std::optional<std::string> api_key, alias;
     int parallel = 4, keep = 4, drain_seconds = 30;
     std::vector<std::string> hosts, origins;  // additional ones to allow
-    bool learn = false, quiet = false;
+    bool learn = false, strict_model = false, quiet = false;
 };
 
 struct ForgetOptions {};

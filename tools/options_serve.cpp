@@ -20,6 +20,8 @@ void add_serve(CLI::App& app, ServeOptions& options) {
                    "name of the model towards clients (default: its own)")
         ->check(without(fault_of_model_name))
         ->type_name("NAME");
+    app.add_flag("--strict-model", options.strict_model,
+                 "refuse requests that name another model (default: any name is taken)");
     app.add_option("--host", options.host,
                    "address to listen at; one that other machines reach needs a key (default: "
                    "127.0.0.1)")
@@ -53,7 +55,7 @@ void add_serve(CLI::App& app, ServeOptions& options) {
     app.add_flag("--learn", options.learn,
                  "the model's EAGLE head learns in idle time from the answers to requests that "
                  "carry a key, for each key by itself; `aerie forget` deletes it all");
-    app.add_flag("-q,--quiet", options.quiet, "nothing on stderr but errors");
+    app.add_flag("-q,--quiet", options.quiet, "nothing on stderr but errors; else a line for each request");
     add_model_options(app, options.model);
     add_examples(app,
                  {"aerie serve", "aerie serve -hf bartowski/Llama-3.2-3B-Instruct-GGUF --port 8000",

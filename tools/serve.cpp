@@ -1,12 +1,20 @@
 // `aerie serve`: a model over HTTP.
 #include <cstdlib>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
 
 #include "assumed.h"
 #include "commands.h"
 #include "core/utf8.h"
 #include "learning.h"
+#include "serve/loading.h"
 #include "serve/requests/names.h"
+#include "serve/service.h"
 #include "serve/sockets/server.h"
+#include "serve/threads.h"
 #include "terminal.h"
 #include "text/chat_template.h"
 
@@ -65,6 +73,68 @@ void tell_dropped_system_messages(const Tokenizer& tokenizer) {
     }
 }
 
+// Answers by a handler of its own while the model is loaded, from another thread.
+class ServingThread {
+  public:
+    ServingThread(Server& server, RequestHandler& first)
+        : server_(server), threads_(start_threads(1, [&] { server.run(first); }, [] {})) {}
+    ~ServingThread() {
+        if (!threads_.front().joinable()) return;
+        server_.stop();
+        threads_.front().join();
+    }
+    void join() { threads_.front().join(); }
+
+  private:
+    Server& server_;
+    std::vector<std::thread> threads_;  // one
+};
+
+// A signal has ended the server before the model was loaded.
+struct EndedWhileLoading {};
+
+// The stage of loading without the model's path, which is no client's business.
+std::string stage_for_clients(const std::string& name, const std::string& stage) {
+    const size_t at = stage.rfind(": ");
+    return "loading " + name + (at == stage.npos ? "" : stage.substr(at));
+}
+
+std::shared_ptr<SharedModel> load_model(const ServeOptions& options, LoadOptions& load,
+                                        const std::function<void(const std::string&)>& on_stage) {
+    ProgressLine progress(options.quiet);
+    load.on_progress = [&](const std::string& stage) {
+        progress.show(stage);
+        on_stage(stage);
+    };
+    ModelFiles files = ModelFiles::open(load);
+    Tokenizer tokenizer = load_tokenizer(files);
+    check_chat_template(tokenizer.chat_template());
+    auto model = std::make_shared<SharedModel>(std::move(files), std::move(tokenizer), load);
+    load.on_progress = nullptr;
+    return model;
+}
+
+std::string address_of(const ServeOptions& options, const Server& server) {
+    const std::string host =
+        options.host.find(':') == std::string::npos ? options.host : "[" + options.host + "]";
+    return "http://" + host + ":" + std::to_string(server.port());
+}
+
+// The lines that say where the server is and what it serves.
+void tell_ready(const ServeOptions& options, const SharedModel& model, const std::string& name,
+                const std::string& address) {
+    std::string drafter = model.options().draft.method;
+    if (model.can_draft() && model.files().head)
+        drafter += ", " + model.options().head.filename().string();
+    tell("aerie: " + printable(name) + " at " + address + "\n" + "  page     " + address + "/\n" +
+         "  API      " + address + "/v1 (OpenAI's; any model name" +
+         (options.strict_model ? " is refused but this one)\n" : ")\n") + "  context  " +
+         std::to_string(model.context()) + " tokens, " + std::to_string(options.parallel) +
+         " requests at a time\n" + "  drafter  " + printable(drafter) + "\n");
+    if (options.learn)
+        tell("aerie: learning from requests that carry a key; aerie forget deletes it\n");
+}
+
 }  // namespace
 
 int run_serve(const ServeOptions& options) {
@@ -73,35 +143,42 @@ int run_serve(const ServeOptions& options) {
     const std::string name = options.alias ? *options.alias : name_of(load.model);
     // An address that is in use is reported before anything is loaded.
     Server server(server_options(options));
-    ProgressLine progress(options.quiet);
-    load.on_progress = [&](const std::string& stage) { progress.show(stage); };
-    ModelFiles files = ModelFiles::open(load);
-    Tokenizer tokenizer = load_tokenizer(files);
-    check_chat_template(tokenizer.chat_template());
-    const auto model = std::make_shared<SharedModel>(std::move(files), std::move(tokenizer), load);
-    progress.clear();
-    if (!options.quiet) {
-        tell_assumed(model->files());
-        tell_unused(options.model, load.draft.method);
-        tell_dropped_system_messages(model->tokenizer());
-    }
+    const std::string address = address_of(options, server);
+    if (!options.quiet)
+        tell("aerie: loading " + printable(name) + "; until then " + address +
+             " answers 503 with the progress\n");
 
     ServiceOptions service_options;
     service_options.model_name = name;
     service_options.page = kChatPage;
     service_options.page_policy = kChatPagePolicy;
     service_options.parallel = options.parallel;
+    service_options.strict_model = options.strict_model;
     service_options.log = [](const std::string& line) { tell("aerie: " + printable(line) + "\n"); };
+    if (!options.quiet) service_options.requests_log = service_options.log;
+
+    Loading loading(kChatPage, kChatPagePolicy);
+    std::shared_ptr<SharedModel> model;
+    std::optional<Service> service;
+    ServingThread serving(server, loading);
+    try {
+        model = load_model(options, load, [&](const std::string& stage) {
+            if (server.is_ending()) throw EndedWhileLoading();
+            loading.set_stage(stage_for_clients(name, stage));
+        });
+    } catch (const EndedWhileLoading&) {
+        return 0;
+    }
+    if (!options.quiet) {
+        tell_assumed(model->files());
+        tell_unused(options.model, load.draft.method);
+        tell_dropped_system_messages(model->tokenizer());
+    }
     if (options.learn) service_options.learning = start_learning(model, load, service_options.log);
-    Service service(model, service_options);
-    const std::string host =
-        options.host.find(':') == std::string::npos ? options.host : "[" + options.host + "]";
-    if (!options.quiet)
-        tell("aerie: " + service_options.model_name + " at http://" + host + ":" +
-             std::to_string(server.port()) + "\n");
-    if (!options.quiet && options.learn)
-        tell("aerie: learning from requests that carry a key; aerie forget deletes it\n");
-    server.run(service);
+    service.emplace(model, service_options);
+    server.hand_over(*service);
+    if (!options.quiet) tell_ready(options, *model, name, address);
+    serving.join();
     const std::lock_guard turn(model->turns());
     if (options.model.profile) print_op_times(model->backend());
     model->review_costs();

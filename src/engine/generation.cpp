@@ -48,7 +48,7 @@ std::string why_hardly_drafted(const Stats& stats) {
 
 Generation::Generation(Batch& batch, Sequence& sequence, const Tokenizer& tokenizer,
                        const Request& request)
-    : batch_(batch), request_(request), stream_(tokenizer, request.stops) {
+    : batch_(batch), request_(request), stream_(tokenizer, request.stops, request.continues_text) {
     const int room = batch.limits().context - int(request.prompt.size());
     max_tokens_ = request.max_tokens < 0 ? room : std::min(room, request.max_tokens);
     cycle_.sequence = &sequence;

@@ -22,6 +22,7 @@ struct Request {
     int max_tokens = -1;             // -1: to the end of the context
     std::vector<int> eos_ids;        // any of these ends the text
     std::vector<std::string> stops;  // any of these strings ends it, too
+    bool continues_text = false;     // the text goes on from the prompt's: its leading space counts
     // Called with text as it becomes final, in whole UTF-8 characters. May be empty.
     std::function<void(const std::string&)> on_text;
     std::function<bool()> cancelled;  // asked at least once per cycle; may be empty

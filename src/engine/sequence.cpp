@@ -108,7 +108,7 @@ Sequence::Sequence(const Sequence& other, int length)
     tokens_.assign(other.tokens_.begin(), other.tokens_.begin() + length);
     is_output_.reserve(tokens_.capacity());
     is_output_.assign(other.is_output_.begin(), other.is_output_.begin() + length);
-    committed_ = pages_.slots();
+    committed_ = other.reusable(length);
     let_draft_follow();
     recount();
 }

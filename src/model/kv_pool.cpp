@@ -127,7 +127,26 @@ KvPages KvPages::fork(int slots) const {
     if (shared > 0)
         pool_->be_.write(pool_->page_table_.row_range(other.sequence_, 1).col_range(0, shared),
                          other.pages_.data());
+    if (slots % kPageSize != 0) other.copy_last_page(*this, slots);
     return other;
+}
+
+// Takes a page for the slots above the whole pages below `slots`, and copies them.
+void KvPages::copy_last_page(const KvPages& from, int slots) {
+    hold(slots);
+    const int last = slots / kPageSize, rows = slots % kPageSize;
+    std::vector<std::byte> bytes;
+    for (int i = 0; i < pool_->layers(); ++i) {
+        const KvLayer layer = pool_->layer(i);
+        for (const Tensor& part : {layer.k, layer.v}) {
+            const auto rows_of = [&](const KvPages& pages) {
+                return part.row_range(pages.pages_[size_t(last)] * kPageSize, rows);
+            };
+            bytes.resize(dense_bytes(part.dtype, rows, part.cols));
+            pool_->be_.read(rows_of(from), bytes.data());
+            pool_->be_.write(rows_of(*this), bytes.data());
+        }
+    }
 }
 
 int KvPages::most_slots() const {

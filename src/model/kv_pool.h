@@ -1,5 +1,5 @@
 // Paged keys and values of one model: a page is 64 consecutive positions. A sequence takes pages as
-// it grows; sequences with a common prefix share whole pages.
+// it grows; sequences with a common prefix share whole pages and copy the rest.
 #pragma once
 
 #include <functional>
@@ -84,7 +84,8 @@ class KvPages {
     // sequence, it is dropped too, because it must not be written on. Returns the slots that are
     // left.
     int truncate(int slots);
-    // A new sequence that shares the whole pages below `slots`.
+    // A new sequence with the same keys and values below `slots`. Whole pages are shared, and what
+    // is left is copied. Throws Error if the pool has no page or no sequence left.
     KvPages fork(int slots) const;
 
     int most_slots() const;
@@ -96,6 +97,7 @@ class KvPages {
   private:
     friend class KvPool;
     KvPages(KvPool& pool, int sequence);
+    void copy_last_page(const KvPages& from, int slots);
     void each_run(int slots, const std::function<void(Tensor)>& visit) const;
     void add(int32_t page);
     void close();

@@ -19,8 +19,8 @@ struct Piece {
 // text.
 class TokenOffsets {
   public:
-    explicit TokenOffsets(const Tokenizer& tokenizer)
-        : started_(!tokenizer.drops_leading_space()) {}
+    TokenOffsets(const Tokenizer& tokenizer, bool continues)
+        : started_(continues || !tokenizer.drops_leading_space()) {}
 
     // Returns the offset of the next token, whose bytes these are. A token that continues a
     // character has the offset of that character.
@@ -36,8 +36,9 @@ class TokenOffsets {
 
 class AnswerDeltas {
   public:
-    AnswerDeltas(const Tokenizer& tokenizer, std::vector<int> eos_ids)
-        : tokenizer_(tokenizer), eos_ids_(std::move(eos_ids)), next_offset_(tokenizer) {}
+    // `continues`: see Request::continues_text.
+    AnswerDeltas(const Tokenizer& tokenizer, std::vector<int> eos_ids, bool continues = false)
+        : tokenizer_(tokenizer), eos_ids_(std::move(eos_ids)), next_offset_(tokenizer, continues) {}
 
     void add(const std::string& text, const Origin& origin) { pieces_.push_back({text, origin}); }
 

@@ -1,6 +1,7 @@
 #include "serve/answering.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <new>
 #include <utility>
 
@@ -11,15 +12,17 @@
 
 namespace aerie {
 
-Answering::Answering(RequestContext& context, CompletionRequest asked, Request request,
-                     std::shared_ptr<Exchange> exchange, double received)
+Answering::Answering(RequestContext& context, CompletionRequest asked,
+                     std::vector<Request> requests, std::shared_ptr<Exchange> exchange,
+                     double received)
     : context_(context),
       asked_(std::move(asked)),
-      request_(std::move(request)),
+      requests_(std::move(requests)),
       exchange_(std::move(exchange)),
       received_(received),
       format_(asked_, context.model_name) {
-    request_.cancelled = [this] { return is_gone_ || is_given_up_; };
+    for (Request& request : requests_)
+        request.cancelled = [this] { return is_gone_ || is_given_up_; };
 }
 
 // The talk goes back to the cache before the client learns that the answer has ended: the client's
@@ -48,11 +51,12 @@ bool Answering::go_on() {
     while (true) {
         if (is_gone_) {
             context_.metrics.count_cancelled();
+            note_end(true);
             return true;
         }
         if (is_given_up_) throw Problem(503, "server_stopping", "the server is being stopped");
         if (is_lost_) throw std::bad_alloc();
-        if (choice_ == asked_.choices) return say_whole();
+        if (choice_ == choices()) return say_whole();
         if (!is_begun_) begin_choice();
         if (!lease_) take_talk();
         if (asked_.stream && exchange_->unsent() >= kSendBuffer) return false;
@@ -67,7 +71,7 @@ bool Answering::go_on() {
         }
         if (result().finish == FinishReason::cancelled) continue;  // the loop's beginning says why
         end_choice();
-        if (++choice_ < asked_.choices || !asked_.stream) continue;
+        if (++choice_ < choices() || !asked_.stream) continue;
         end_stream();
         return true;
     }
@@ -106,12 +110,9 @@ bool Answering::set_aside() {
 }
 
 void Answering::begin_choice() {
-    if (!asked_.stream && choice_ == 0) {
-        const int room = context_.model->context() - int(request_.prompt.size());
-        const int most = request_.max_tokens < 0 ? room : std::min(room, request_.max_tokens);
-        share_ = context_.room.take(reply_bytes(asked_, most));
-    }
-    deltas_.emplace(context_.model->tokenizer(), request_.eos_ids);
+    if (!asked_.stream && choice_ == 0)
+        share_ = context_.room.take(reply_bytes(asked_, requests_, context_.model->context()));
+    deltas_.emplace(context_.model->tokenizer(), request().eos_ids, request().continues_text);
     begun_ = {};
     take_talk();
     is_begun_ = true;
@@ -119,16 +120,28 @@ void Answering::begin_choice() {
     if (state_ == ReplyState::none) exchange_->begin_stream();
     state_ = ReplyState::stream;
     exchange_->say(format_.first(choice_));
+    if (!asked_.echo) return;
+    AnswerDeltas::Delta prompt;
+    prompt.text = echoed();
+    exchange_->say(format_.part(choice_, {}, prompt, {}));
+}
+
+// The prompt as the beginning of the answer; empty unless the client asked for it.
+std::string Answering::echoed() const {
+    if (!asked_.echo) return "";
+    const Prompt& prompt = asked_.prompts[prompt_index()];
+    if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
+    return context_.model->tokenizer().decode(std::get<std::vector<int>>(prompt));
 }
 
 // Takes a talk for the choice, which may have begun on another talk.
 void Answering::take_talk() {
     if (!lease_) {
-        std::vector<int> ids = request_.prompt;
+        std::vector<int> ids = request().prompt;
         ids.insert(ids.end(), begun_.ids.begin(), begun_.ids.end());
         lease_.emplace(context_.cache.take(ids, asked_.cache_key));
     }
-    Request request = request_;
+    Request request = this->request();
     request.answer.sampling.seed = seed();
     request.on_text = [this](const std::string& text) {
         deltas_->add(text, result().origins.back());
@@ -174,7 +187,7 @@ std::string Answering::delta_of(bool is_over) {
 Json Answering::aerie() const {
     Json json = aerie_member(seed(), result(), asked_.drafts ? context_.drafter : "none");
     if (!asked_.join) return json;
-    std::vector<int> ids = request_.prompt;
+    std::vector<int> ids = request().prompt;
     ids.insert(ids.end(), result().ids.begin(), result().ids.end());
     json.set("join", conversation_name(ids));
     return json;
@@ -182,12 +195,15 @@ Json Answering::aerie() const {
 
 void Answering::end_choice() {
     is_begun_ = false;
-    context_.metrics.count_answer(result(), int(request_.prompt.size()), choice_ == 0);
+    const int prompt_tokens = int(request().prompt.size());
+    context_.metrics.count_answer(result(), prompt_tokens, is_first_of_prompt());
     usage_.completion += int(result().ids.size());
-    if (is_learnt()) context_.learning->learn(asked_.key, request_.prompt, result().ids);
-    if (choice_ == 0) {
-        usage_.prompt = int(request_.prompt.size());
-        usage_.reused = result().reused;
+    tau_ = result().stats.tau();
+    tokens_per_second_ = result().stats.tokens_per_second();
+    if (is_learnt()) context_.learning->learn(asked_.key, request().prompt, result().ids);
+    if (is_first_of_prompt()) {
+        usage_.prompt += prompt_tokens;
+        usage_.reused += result().reused;
     }
     std::string end;
     if (asked_.stream) {
@@ -197,13 +213,28 @@ void Answering::end_choice() {
         Json about = aerie();
         if (asked_.provenance) about.set("pieces", pieces_json(delta.pieces));
         whole_ += choice_ == 0 ? format_.begin_whole() : ",";
-        whole_ += format_.choice(choice_, result(), logprobs(delta), std::move(about));
+        whole_ += format_.choice(choice_, echoed() + result().text, result().finish,
+                                 logprobs(delta), std::move(about));
     }
-    if (choice_ + 1 == asked_.choices) {
-        lease_.reset();
+    if (choice_ % asked_.choices + 1 == asked_.choices) lease_.reset();
+    if (choice_ + 1 == choices()) {
+        note_end(false);
         if (!asked_.stream) whole_ += format_.end_whole(usage_.json());
     }
     if (asked_.stream) exchange_->say(end);
+}
+
+// Writes the line of the request to the log.
+void Answering::note_end(bool is_cancelled) {
+    if (!context_.requests_log) return;
+    char line[256];
+    std::snprintf(line, sizeof(line),
+                  "%s: %sprompt %d tokens (%d from the cache), answer %d tokens in %.2f s, %.1f "
+                  "tokens/s, tau %.2f",
+                  asked_.is_chat ? "/v1/chat/completions" : "/v1/completions",
+                  is_cancelled ? "the client left; " : "", usage_.prompt, usage_.reused,
+                  usage_.completion, steady_seconds() - received_, tokens_per_second_, tau_);
+    context_.requests_log(line);
 }
 
 void Answering::end_stream() {

@@ -13,6 +13,11 @@ size_t common_ids(std::span<const int> a, std::span<const int> b) {
     return size_t(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
+// Whether a fork saves anything worth having: much of the prompt, or all of it, as in a retry.
+bool is_worth_forking(size_t alike, std::span<const int> prompt) {
+    return alike >= PromptCache::kWorthSharing || alike == prompt.size();
+}
+
 }  // namespace
 
 // A talk of the cache. While it is in use, other threads see in `ids` the prompt that it was taken
@@ -91,7 +96,7 @@ PromptCache::Choice PromptCache::choose(std::span<const int> prompt, const std::
     const bool full = entries_.size() + making_ >= capacity_;
     if (choice.source && !choice.source->in_use) {
         const bool is_continued =
-            alike >= kWorthTaking && choice.source->ids.size() <= alike + kEnd;
+            alike >= kWorthSharing && choice.source->ids.size() <= alike + kEnd;
         const bool is_the_last = full && !oldest_idle_but(choice.source.get());
         choice.as_it_is = is_continued || is_the_last;
     }
@@ -100,7 +105,7 @@ PromptCache::Choice PromptCache::choose(std::span<const int> prompt, const std::
         choice.source->in_use = true;
         return choice;
     }
-    if (alike < kWorthForking) choice.source = nullptr;
+    if (!is_worth_forking(alike, prompt)) choice.source = nullptr;
     if (full) {
         choice.dropped = oldest_idle_but(choice.source.get());
         if (!choice.dropped) throw Error("no talk is free");
@@ -115,7 +120,7 @@ std::unique_ptr<Talk> PromptCache::fork_of(Entry& source, std::span<const int> p
     const std::lock_guard lock(source.steps);
     if (!source.talk) return nullptr;
     const size_t alike = common_ids(source.talk->ids(), prompt);
-    return alike < kWorthForking ? nullptr : source.talk->fork(int(alike));
+    return is_worth_forking(alike, prompt) ? source.talk->fork(int(alike)) : nullptr;
 }
 
 PromptCache::Lease PromptCache::take(std::span<const int> prompt, const std::string& key) {

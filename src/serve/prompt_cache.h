@@ -46,18 +46,18 @@ class PromptCache {
     };
 
     // Returns a talk for this prompt: the talk that the prompt continues, if that is idle; else a
-    // fork of the talk with the longest common prefix, if a whole page of it can be shared; else a
-    // new talk. Only talks with this key are considered. If the cache is full, the least recently
-    // used idle talk makes room, whatever its key; if that would be the match itself, the match is
-    // cut and taken. There must be fewer leases than talks. Throws Error.
+    // fork of the talk with the longest common prefix, if that is long enough; else a new talk.
+    // Only talks with this key are considered. If the cache is full, the least recently used idle
+    // talk makes room, whatever its key; if that would be the match itself, the match is cut and
+    // taken. There must be fewer leases than talks. Throws Error.
     Lease take(std::span<const int> prompt, const std::string& key = {});
 
     int idle() const;
     int in_use() const;
 
-    // The fewest common tokens with which a talk is taken as it is, and with which a fork saves
-    // anything: forks share whole pages, and the newest position is not shared.
-    static constexpr size_t kWorthTaking = 16, kWorthForking = kPageSize + 1;
+    // The fewest common tokens with which a talk is taken as it is or forked, unless they are all
+    // of the prompt.
+    static constexpr size_t kWorthSharing = 16;
     // A talk counts as continued even if up to this many of its last tokens differ: the text that a
     // template writes after an answer, or tokens that are cut in another way.
     static constexpr size_t kEnd = 8;

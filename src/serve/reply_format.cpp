@@ -98,17 +98,16 @@ std::string ReplyFormat::begin_whole() const {
     return text + "\"choices\":[";
 }
 
-std::string ReplyFormat::choice(int choice, const GenerationResult& result, Json logprobs,
-                                Json aerie) const {
+std::string ReplyFormat::choice(int choice, const std::string& text, FinishReason finish,
+                                Json logprobs, Json aerie) const {
     Json json(Json::Object{{"index", choice}});
     if (is_chat_)
-        json.set(
-            "message",
-            Json::Object{{"role", "assistant"}, {"content", result.text}, {"refusal", Json()}});
+        json.set("message",
+                 Json::Object{{"role", "assistant"}, {"content", text}, {"refusal", Json()}});
     else
-        json.set("text", result.text);
+        json.set("text", text);
     json.set("logprobs", std::move(logprobs));
-    json.set("finish_reason", reason(result.finish));
+    json.set("finish_reason", reason(finish));
     add_if_there(json, "aerie", std::move(aerie));
     return json.dump();
 }

@@ -23,7 +23,8 @@ class ReplyFormat {
 
     // A whole reply is its beginning, its choices with commas between them, and its end.
     std::string begin_whole() const;
-    std::string choice(int choice, const GenerationResult& result, Json logprobs, Json aerie) const;
+    std::string choice(int choice, const std::string& text, FinishReason finish, Json logprobs,
+                       Json aerie) const;
     std::string end_whole(const Json& usage) const;
 
   private:

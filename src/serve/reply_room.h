@@ -4,14 +4,17 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <utility>
 
+#include "engine/generation.h"
 #include "serve/requests/request.h"
 
 namespace aerie {
 
-// About how many bytes a whole reply takes at most, if each choice has up to `tokens` tokens.
-int64_t reply_bytes(const CompletionRequest& asked, int tokens);
+// About how many bytes a whole reply takes at most; each of the requests is made asked.choices
+// times, in a context of so many tokens.
+int64_t reply_bytes(const CompletionRequest& asked, std::span<const Request> requests, int context);
 
 class ReplyRoom {
   public:

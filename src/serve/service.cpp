@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
+#include "serve/loading.h"
 #include "serve/requests/problem.h"
 
 namespace aerie {
@@ -12,17 +13,34 @@ namespace aerie {
 namespace {
 
 constexpr int kWorkers = 2;
+const Log kNoLog;
 const Problem kStopping(503, "server_stopping", "the server is being stopped");
 const Problem kTooMany(429, "queue_full", "too many requests are waiting; try again later");
 constexpr size_t kMaxUnreadBytes = 64 << 20;  // bodies that no worker has read yet
 
-// Hands a reply on, and counts its status.
+// What a log may say of an error in the shape of OpenAI's API: its code and the member that is
+// wrong. The message may quote what a client wrote.
+std::string reason_of(const std::string& body) {
+    const Json json = Json::parse(body, "reply");
+    const Json* error = json.find("error");
+    std::string reason;
+    for (const char* name : {"code", "param"})
+        if (const Json* value = error ? error->find(name) : nullptr; value && value->string())
+            reason += ", " + *value->string();
+    return reason;
+}
+
+// Hands a reply on, and counts its status. Failures go to a log, which may be null.
 class Counted : public Exchange {
   public:
-    Counted(std::shared_ptr<Exchange> to, Metrics& metrics, const Endpoint& endpoint)
-        : to_(std::move(to)), metrics_(metrics), endpoint_(endpoint) {}
+    Counted(std::shared_ptr<Exchange> to, Metrics& metrics, const Endpoint& endpoint,
+            const Log& failures)
+        : to_(std::move(to)), metrics_(metrics), endpoint_(endpoint), failures_(failures) {}
 
     void reply(HttpReply reply) override {
+        if (reply.status >= 400 && failures_ && !is_counted_)
+            failures_(std::string(endpoint_.name) + ": " + std::to_string(reply.status) +
+                      reason_of(reply.body));
         count(reply.status);
         to_->reply(std::move(reply));
     }
@@ -51,6 +69,7 @@ class Counted : public Exchange {
     const std::shared_ptr<Exchange> to_;
     Metrics& metrics_;
     const Endpoint& endpoint_;
+    const Log& failures_;
     bool is_counted_ = false;
 };
 
@@ -133,14 +152,23 @@ Service::Service(std::shared_ptr<SharedModel> model, ServiceOptions options)
                options_.model_name,
                model_->options().draft.method,
                options_.learning,
-               options_.log},
+               options_.log,
+               options_.requests_log},
       schedule_({options_.parallel, std::max(options_.parallel, model_->options().sequences),
                  options_.waiting}),
       workers_(kWorkers, kMaxUnreadBytes) {}
 
+void Service::count_refused(const Problem& problem) {
+    metrics_.count_request("refused", problem.status);
+    if (options_.requests_log)
+        options_.requests_log("refused: " + std::to_string(problem.status) + ", " + problem.what());
+}
+
 void Service::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
     const Endpoint& endpoint = *request.endpoint;
-    exchange = std::make_shared<Counted>(std::move(exchange), metrics_, endpoint);
+    const bool is_noted = endpoint.access != Endpoint::Access::monitor;
+    exchange = std::make_shared<Counted>(std::move(exchange), metrics_, endpoint,
+                                         is_noted ? options_.requests_log : kNoLog);
     if (endpoint.run == Endpoint::Run::at_once) return handle_now(request, exchange);
     // A load balancer tries another replica after a 503.
     if (is_draining_ && endpoint.run == Endpoint::Run::in_turn)
@@ -162,10 +190,7 @@ void Service::handle_now(const HttpRequest& request,
 }
 
 void Service::page(const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
-    exchange->reply({.type = "text/html; charset=utf-8",
-                     .body = options_.page,
-                     .fields = {{"Content-Security-Policy", options_.page_policy},
-                                {"Referrer-Policy", "no-referrer"}}});
+    exchange->reply(page_reply(options_.page, options_.page_policy));
 }
 
 void Service::health(const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
@@ -208,7 +233,9 @@ void Service::models(const HttpRequest&, const std::shared_ptr<Exchange>& exchan
 }
 
 void Service::model(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
-    check_model(rest_of_path(*request.endpoint, request.target));
+    if (const std::string name = rest_of_path(*request.endpoint, request.target);
+        name != options_.model_name)
+        throw no_such_model();
     exchange->reply({.body = model_json().dump()});
 }
 
@@ -220,12 +247,30 @@ void Service::metrics(const HttpRequest&, const std::shared_ptr<Exchange>& excha
                                             failed_connections_})});
 }
 
+// Saved configurations of clients name any model, such as "gpt-4o"; one model is served.
 void Service::check_model(const std::string& name) const {
-    if (!name.empty() && name != options_.model_name)
-        throw Problem(404, "model_not_found",
-                      "there is no model of that name here: the only one is " +
-                          in_quotes(options_.model_name),
-                      "model");
+    if (options_.strict_model && !name.empty() && name != options_.model_name)
+        throw no_such_model();
+}
+
+Problem Service::no_such_model() const {
+    return {
+        404, "model_not_found",
+        "there is no model of that name here: the only one is " + in_quotes(options_.model_name),
+        "model"};
+}
+
+// Names each member once, however many requests have it. The positions of messages are left out.
+void Service::tell_ignored(const std::vector<std::string>& paths) {
+    constexpr size_t kMost = 200;
+    for (const std::string& path : paths) {
+        std::string name;
+        for (const char c : path)
+            if (!(c >= '0' && c <= '9' && name.find('[') != name.npos)) name += c;
+        const std::lock_guard lock(ignored_mutex_);
+        if (ignored_.size() < kMost && ignored_.insert(name).second)
+            options_.log("requests have a member '" + name + "', which has no effect here");
+    }
 }
 
 void Service::chat(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
@@ -241,17 +286,14 @@ void Service::complete(CompletionRequest asked, const HttpRequest& request,
     check_model(asked.model);
     if (exchange->is_gone()) return;
     asked.key = request.key;
-    Request first = request_of(asked);
-    if (!asked.stream) {
-        const int room = model_->context() - int(first.prompt.size());
-        const int most = first.max_tokens < 0 ? room : std::min(room, first.max_tokens);
-        ReplyRoom::check(reply_bytes(asked, most));
-    }
+    tell_ignored(asked.ignored);
+    std::vector<Request> requests = requests_of(asked);
+    if (!asked.stream) ReplyRoom::check(reply_bytes(asked, requests, model_->context()));
     asked.messages = {};  // They may be 8 MB for each request that waits.
-    asked.prompt = std::string();
+    if (!asked.echo) asked.prompts = {};
     asked.joined = {};
-    const auto answering = std::make_shared<Answering>(context_, std::move(asked), std::move(first),
-                                                       exchange, request.received);
+    const auto answering = std::make_shared<Answering>(
+        context_, std::move(asked), std::move(requests), exchange, request.received);
     exchange->set_waiter(std::make_shared<ClientWatch>(schedule_, answering));
     if (!schedule_.add(answering)) throw kTooMany;
 }

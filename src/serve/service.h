@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "jinja/jinja.h"
@@ -11,6 +13,7 @@
 #include "serve/endpoints.h"
 #include "serve/metrics.h"
 #include "serve/prompt_cache.h"
+#include "serve/request_handler.h"
 #include "serve/requests/problem.h"
 #include "serve/schedule.h"
 #include "serve/worker_pool.h"
@@ -24,28 +27,24 @@ struct ServiceOptions {
     std::string page_policy;             // its Content-Security-Policy
     int parallel = 4;                    // requests at a time
     int waiting = 64;                    // requests that may wait; the next one is refused
+    bool strict_model = false;           // requests that name another model are refused
     std::shared_ptr<Learning> learning;  // learns from requests with a key; may be null
     Log log;
+    Log requests_log;  // gets a line for each request; may be null
 };
 
-class Service {
+class Service : public RequestHandler {
   public:
     // Talks beyond `parallel` (LoadOptions::sequences) are kept for their prefixes, or belong to
     // requests whose clients read slowly. Throws Error if the threads cannot be started.
     Service(std::shared_ptr<SharedModel> model, ServiceOptions options);
 
-    // Returns at once; the exchange gets its reply from another thread, or before this returns.
-    // Throws std::bad_alloc; the request is then forgotten.
-    void handle(HttpRequest request, std::shared_ptr<Exchange> exchange);
-    // Counts a request that was refused before it came here.
-    void count_refused(int status) { metrics_.count_request("refused", status); }
-    // Counts a connection that the server closed for a fault of its own, such as missing memory.
-    void count_failed_connection() noexcept { ++failed_connections_; }
-
-    // Requests that came before are still answered; new ones and /health get 503.
-    void drain() { is_draining_ = true; }
-    void give_up_all() { schedule_.give_up_all(); }
-    void set_connections(int count) { connections_ = count; }
+    void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override;
+    void count_refused(const Problem& problem) override;
+    void count_failed_connection() noexcept override { ++failed_connections_; }
+    void drain() override { is_draining_ = true; }
+    void give_up_all() override { schedule_.give_up_all(); }
+    void set_connections(int count) override { connections_ = count; }
 
   private:
     class Reading;
@@ -68,12 +67,16 @@ class Service {
     Json about_model() const;
     Json model_json() const;
     void check_model(const std::string& name) const;
-    jinja::Rendered rendered(const Json& messages) const;
+    Problem no_such_model() const;
+    void tell_ignored(const std::vector<std::string>& paths);
+    jinja::Rendered rendered(const Json& messages, const Json& kwargs) const;
     Problem too_long(const std::string& tokens, const char* param) const;
     void check_length(const std::string& text, const char* param) const;
     std::vector<int> joined(const std::string& name, std::vector<int> ids) const;
-    std::vector<int> prompt_ids(const CompletionRequest& asked) const;
-    Request request_of(const CompletionRequest& asked) const;
+    std::vector<int> chat_ids(const CompletionRequest& asked) const;
+    std::vector<int> text_ids(const Prompt& prompt, const std::string& suffix) const;
+    void check_ids(const std::vector<int>& ids, const char* param) const;
+    std::vector<Request> requests_of(const CompletionRequest& asked) const;
 
     const std::shared_ptr<SharedModel> model_;
     const ServiceOptions options_;
@@ -85,9 +88,11 @@ class Service {
     RequestContext context_;
     std::atomic<bool> is_draining_ = false;
     std::atomic<int> connections_ = 0, failed_connections_ = 0;
-    std::atomic<int> unread_ = 0;  // requests for completions that no worker has read yet
-    Schedule schedule_;            // its threads use all of the above
-    WorkerPool workers_;           // and these use the schedule
+    std::mutex ignored_mutex_;
+    std::set<std::string> ignored_;  // members of requests that the log has named
+    std::atomic<int> unread_ = 0;    // requests for completions that no worker has read yet
+    Schedule schedule_;              // its threads use all of the above
+    WorkerPool workers_;             // and these use the schedule
 };
 
 // The way in which an answer's tokens are chosen. Each value is the client's, else as

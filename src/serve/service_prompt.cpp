@@ -6,16 +6,44 @@
 #include "serve/service.h"
 #include "text/chat_template.h"
 #include "text/common_text.h"
+#include "text/fill_in_middle.h"
 
 namespace aerie {
 
-// The messages are the client's own, so what the template says about them may be sent to it.
-jinja::Rendered Service::rendered(const Json& messages) const {
+namespace {
+
+bool is_answer(const Json& message) {
+    return *message.find("role")->string() == "assistant";
+}
+
+// Whether the client has begun the answer itself.
+bool begins_answer(const CompletionRequest& asked) {
+    return asked.is_chat && is_answer(asked.messages.array()->back()) &&
+           !asked.messages.array()->back().find("content")->string()->empty();
+}
+
+// Takes the answer that an assistant's last message begins out of the messages; empty if there is
+// none.
+std::string take_begun_answer(Json::Array& messages) {
+    if (!is_answer(messages.back())) return "";
+    std::string text = *messages.back().find("content")->string();
+    messages.pop_back();
+    return text;
+}
+
+}  // namespace
+
+// The messages are the client's own, so what the template says about them may be sent to it. A last
+// message of the assistant is the beginning of the answer.
+jinja::Rendered Service::rendered(const Json& messages, const Json& kwargs) const {
     const Tokenizer& tokenizer = model_->tokenizer();
     if (tokenizer.chat_template().text.empty())
         throw bad_request("this model has no chat template: use /v1/completions", "messages");
+    Json::Array said = *messages.array();
     Conversation conversation;
-    conversation.messages = messages;
+    conversation.begun_answer = take_begun_answer(said);
+    conversation.messages = std::move(said);
+    conversation.kwargs = kwargs;
     conversation.now = platform::local_time();
     try {
         return render_chat(tokenizer, conversation);
@@ -30,10 +58,11 @@ jinja::Rendered Service::rendered(const Json& messages) const {
 void Service::tokenize(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
     const TokenizeRequest asked = parse_tokenize_request(request.body);
     check_model(asked.model);
+    tell_ignored(asked.ignored);
     const Tokenizer& tokenizer = model_->tokenizer();
     std::vector<int> ids;
     if (!asked.messages.is_null()) {
-        const jinja::Rendered chat = rendered(asked.messages);
+        const jinja::Rendered chat = rendered(asked.messages, {});
         if (chat.text.size() > kMaxTokenizedBytes)
             throw bad_request("the messages make more than 1 MB of text", "messages");
         ids = encode_chat(tokenizer, chat);
@@ -72,33 +101,37 @@ std::vector<int> Service::joined(const std::string& name, std::vector<int> ids) 
     return int(all.size()) < model_->context() ? all : ids;
 }
 
-std::vector<int> Service::prompt_ids(const CompletionRequest& asked) const {
-    const char* param = asked.is_chat ? "messages" : "prompt";
+std::vector<int> Service::chat_ids(const CompletionRequest& asked) const {
+    const jinja::Rendered chat = rendered(asked.messages, asked.template_kwargs);
+    check_length(chat.text, "messages");
+    std::vector<int> ids = encode_chat(model_->tokenizer(), chat);
+    return asked.joined.empty() ? ids : joined(asked.joined, std::move(ids));
+}
+
+// The ids of a prompt, or of the two texts around a gap that the model fills.
+std::vector<int> Service::text_ids(const Prompt& prompt, const std::string& suffix) const {
+    if (const auto* given = std::get_if<std::vector<int>>(&prompt)) return *given;
+    const std::string& text = std::get<std::string>(prompt);
+    check_length(text, "prompt");
+    check_length(suffix, "suffix");
     const Tokenizer& tokenizer = model_->tokenizer();
-    std::vector<int> ids;
-    if (asked.is_chat) {
-        const jinja::Rendered chat = rendered(asked.messages);
-        check_length(chat.text, param);
-        ids = encode_chat(tokenizer, chat);
-    } else if (const auto* given = std::get_if<std::vector<int>>(&asked.prompt)) {
-        ids = *given;
-    } else {
-        const std::string& text = std::get<std::string>(asked.prompt);
-        check_length(text, param);
-        ids = tokenizer.encode_from_start(text);
-    }
-    if (!asked.joined.empty()) ids = joined(asked.joined, std::move(ids));
+    if (suffix.empty()) return tokenizer.encode_from_start(text);
+    const auto ids = encode_gap(tokenizer, text, suffix);
+    if (!ids) throw not_supported("this model has no tokens for fill-in-the-middle", "suffix");
+    return *ids;
+}
+
+void Service::check_ids(const std::vector<int>& ids, const char* param) const {
     if (ids.empty()) throw bad_request("the prompt is empty", param);
     for (const int id : ids)
         if (id >= model_->files().config.vocab)
             throw bad_request("the prompt has ids that the model does not know", param);
     if (int(ids.size()) >= model_->context()) throw too_long(std::to_string(ids.size()), param);
-    return ids;
 }
 
-Request Service::request_of(const CompletionRequest& asked) const {
+// The requests for the first choice of each prompt.
+std::vector<Request> Service::requests_of(const CompletionRequest& asked) const {
     Request request;
-    request.prompt = prompt_ids(asked);
     request.answer.sampling = sampling_of(asked, defaults_);
     request.answer.drafts = asked.drafts;
     request.answer.with_logprobs = asked.with_logprobs;
@@ -107,7 +140,16 @@ Request Service::request_of(const CompletionRequest& asked) const {
     request.max_tokens = asked.max_tokens.value_or(-1);
     if (!asked.ignores_eos) request.eos_ids = model_->eos_ids();
     request.stops = asked.stops;
-    return request;
+    request.continues_text = asked.echo || begins_answer(asked);
+    std::vector<Request> requests;
+    const auto add = [&](std::vector<int> ids, const char* param) {
+        check_ids(ids, param);
+        request.prompt = std::move(ids);
+        requests.push_back(request);
+    };
+    if (asked.is_chat) add(chat_ids(asked), "messages");
+    for (const Prompt& prompt : asked.prompts) add(text_ids(prompt, asked.suffix), "prompt");
+    return requests;
 }
 
 }  // namespace aerie

@@ -15,6 +15,7 @@ struct Conversation {
     Json tools, documents;              // null: none
     Json kwargs;                        // an object of further variables; null: none
     bool add_generation_prompt = true;  // end where the assistant's answer begins
+    std::string begun_answer;           // how the answer begins, behind all of this
     std::tm now{};                      // date and time that templates see
 
     void add(const std::string& role, const std::string& content);

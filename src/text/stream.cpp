@@ -19,8 +19,10 @@ size_t begun_bytes(std::string_view text, std::string_view stop) {
 
 }  // namespace
 
-TextStream::TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops)
-    : tokenizer_(&tokenizer), stops_(std::move(stops)), started_(!tokenizer.drops_leading_space()) {
+TextStream::TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops, bool continues)
+    : tokenizer_(&tokenizer),
+      stops_(std::move(stops)),
+      started_(continues || !tokenizer.drops_leading_space()) {
     // Such a string cannot be in the text; compared by bytes, it could match inside a character.
     std::erase_if(stops_, [](const std::string& stop) { return stop.empty() || !is_utf8(stop); });
 }

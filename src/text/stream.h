@@ -11,8 +11,9 @@ namespace aerie {
 
 class TextStream {
   public:
-    // Stop strings that are empty or not UTF-8 are ignored. The tokenizer must outlive the stream.
-    TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops);
+    // Stop strings that are empty or not UTF-8 are ignored. `continues`: the text stands behind
+    // another, so its leading space is kept. The tokenizer must outlive the stream.
+    TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops, bool continues = false);
 
     // Text that became final with this token: whole UTF-8 characters that can no longer be part of
     // a stop string. Bytes that are not UTF-8 come out as U+FFFD.

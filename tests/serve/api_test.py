@@ -4,6 +4,7 @@ import json
 import math
 import os
 import shlex
+import time
 
 from running import Server, finish_of, generate, main, repository, text_of
 
@@ -153,8 +154,68 @@ def test_refusals(server):
         assert (status, error["param"], error["type"]) == (400, param, "invalid_request_error"), error
     status, error = server.refused(CHAT, {**HELLO, "tools": [{"type": "function"}]})
     assert (status, error["code"], error["param"]) == (400, "unsupported_parameter", "tools")
-    status, error = server.refused(CHAT, {**HELLO, "model": "gpt-4"})
+    status, _, text = server.ask("GET", "/v1/models/gpt-4")
+    error = json.loads(text)["error"]
     assert (status, error["code"]) == (404, "model_not_found") and "'aerie-tiny'" in error["message"], error
+    status, _, text = server.ask("POST", CHAT, json.dumps(HELLO), headers={"Content-Type": "text/plain"})
+    assert status == 415 and "-H 'Content-Type: application/json'" in text.decode(), text
+
+
+def test_other_servers_clients(server):
+    """Requests of front ends that were configured for other servers."""
+    said = server.post(CHAT, HELLO)["choices"][0]["message"]["content"]
+    hints = {"model": "gpt-4o", "keep_alive": "5m", "num_ctx": 4096, "options": {"x": 1}, "verbosity": "low",
+             "tools": [], "tool_choice": "auto", "id_slot": 0}
+    assert server.post(CHAT, {**HELLO, **hints})["choices"][0]["message"]["content"] == said
+    assert [line for line in server.logged() if "'num_ctx', which has no effect" in line], server.logged()
+    faults, lines = server.logged(), server.requests_logged()
+    server.post(CHAT, {**HELLO, **hints})
+    assert server.logged() == faults, "each member is named once"
+    new = server.requests_logged()[len(lines):]
+    assert len(new) == 1 and new[0].startswith("aerie: /v1/chat/completions: prompt ") and "tokens/s" in new[0], new
+    server.refused(CHAT, {**HELLO, "tools": [{"secret": 1}]})
+    assert server.requests_logged()[-1] == "aerie: /v1/chat/completions: 400, unsupported_parameter, tools"
+
+
+def test_a_begun_answer_goes_on(server):
+    """A last message of the assistant is the beginning of the answer."""
+    whole = server.post(CHAT, {**HELLO, "max_tokens": 12})["choices"][0]["message"]["content"]
+    cut = whole.find(" ", len(whole) // 2)
+    begun = {**HELLO, "messages": HELLO["messages"] + [{"role": "assistant", "content": whole[:cut]}]}
+    rest = server.post(CHAT, {**begun, "max_tokens": 12})["choices"][0]["message"]["content"]
+    assert rest.startswith(whole[cut:]) or whole[cut:].startswith(rest), (whole, rest)
+
+
+def test_several_prompts(server):
+    alone = [server.post(TEXT, {**STORY, "prompt": one, "n": 2})["choices"] for one in ("The", "A dog")]
+    both = server.post(TEXT, {**STORY, "prompt": ["The", "A dog"], "n": 2})
+    assert [one["text"] for one in both["choices"]] == [one["text"] for pair in alone for one in pair]
+    assert [one["index"] for one in both["choices"]] == [0, 1, 2, 3]
+    texts = [""] * 4
+    for event in server.stream(TEXT, {**STORY, "prompt": ["The", "A dog"], "n": 2}):
+        for choice in event["choices"]:
+            texts[choice["index"]] += choice["text"]
+    assert texts == [one["text"] for one in both["choices"]]
+
+
+def test_echo(server):
+    plain = server.post(TEXT, {**STORY, "prompt": "The"})["choices"][0]["text"]
+    echoed = {**STORY, "prompt": "The", "echo": True}
+    whole = server.post(TEXT, echoed)["choices"][0]["text"]
+    assert whole in ("The" + plain, "The " + plain), (whole, plain)
+    assert "".join(event["choices"][0]["text"] for event in server.stream(TEXT, echoed)) == whole
+    assert server.post(TEXT, {**echoed, "max_tokens": 0})["choices"][0]["text"] == "The"
+    status, error = server.refused(TEXT, {**STORY, "suffix": "x"})
+    assert (status, error["param"]) == (400, "suffix") and "fill-in-the-middle" in error["message"], error
+
+
+def test_a_retry_reads_one_token(server):
+    for words in (3, 30):
+        body = {**STORY, "prompt": "One two three four. " * words + str(time.time())}
+        first, again = (server.post(TEXT, body) for _ in range(2))
+        usage = again["usage"]
+        assert usage["prompt_tokens_details"]["cached_tokens"] == usage["prompt_tokens"] - 1, usage
+        assert first["choices"][0]["text"] == again["choices"][0]["text"]
 
 
 def test_what_the_readme_shows(server):
@@ -188,9 +249,11 @@ def test_all():
         assert "takes no system message: its chat template leaves it out" in server.said(), server.said()
         for test in (test_small_ones, test_tokenize, test_chat_shapes, test_stop, test_logprobs, test_bias_and_penalties,
                      test_provenance, test_answers_that_do_not_end, test_seeds_are_reported, test_refusals,
-                     test_what_the_readme_shows, test_metrics_count):
+                     test_other_servers_clients, test_a_begun_answer_goes_on, test_several_prompts, test_echo,
+                     test_a_retry_reads_one_token, test_what_the_readme_shows, test_metrics_count):
             test(server)
-    with Server("--alias", "mine") as server:
+    with Server("--alias", "mine", "--strict-model") as server:
+        assert server.refused(TEXT, {**STORY, "model": "gpt-4"})[1]["code"] == "model_not_found"
         assert json.loads(server.get("/v1/models"))["data"][0]["id"] == "mine"
         assert server.post(TEXT, {**STORY, "model": "mine", "max_tokens": 1})["model"] == "mine"
 

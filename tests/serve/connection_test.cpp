@@ -26,7 +26,7 @@ class FakeOwner : public ConnectionOwner {
         if (request.target == "/short") exchange->reply({.body = "{}"});
         exchanges.push_back(std::move(exchange));
     }
-    void refused(int status) override { refusals.push_back(status); }
+    void refused(const Problem& problem) override { refusals.push_back(problem.status); }
     void failed() noexcept override { ++failures; }
     std::string fields_for(const HttpHead&) override { return ""; }
     bool is_draining() const override { return false; }

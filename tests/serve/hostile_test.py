@@ -118,7 +118,7 @@ CASES = [
     ("a negative count", post(b'{"prompt":"a","n":-1}'), 400),
     ("a million choices", post(b'{"prompt":"a","n":1000000}'), 400),
     ("a token that is none", post(b'{"prompt":[99999999]}'), 400),
-    ("a field of another server", post(b'{"prompt":"a","n_discard":-5}'), 400),
+    ("a field of another server that changes the text", post(b'{"prompt":"a","mirostat":2}'), 400),
     ("a million values", post(b'{"prompt":[' + b"1," * 400000 + b"1]}"), 400),
     ("Latin-1 in a string", post(b'{"prompt":"\xe9"}'), 400),
     ("17 stop strings", post(b'{"prompt":"a","stop":[' + b'"x",' * 16 + b'"y"]}'), 400),

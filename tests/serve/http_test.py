@@ -165,7 +165,7 @@ def test_clients_that_close_their_sending_side(server):
         with narrow.raw(post(narrow, {**LONG, "stream": True, "n": 1, "max_tokens": 300}, path="/v1/chat/completions")) as first:
             first.recv(1)
             got = exchange(narrow, post(narrow, SHORT), half_close=True)
-            assert statuses(got) == [200] and got.endswith(want[-20:]), got
+            assert statuses(got) == [200] and got.count(f'"text":{json.dumps(text)}'.encode()) == 1, got
 
 
 def running(server):
@@ -227,7 +227,7 @@ def test_pages_read_refusals(server):
              (400, post(server, b"{", CLOSE, origin)), (400, head(server, "GET /", origin, "Transfer-Encoding: x")),
              (400, head(server, "POST /tokenize", origin, kind, "Transfer-Encoding: chunked") + b"x\r\n"),
              (400, head(server, "POST /tokenize", origin, kind, "Expect: x", "Content-Length: 1")),
-             (404, post(server, {**SHORT, "model": "x"}, CLOSE, origin)),
+             (400, post(server, {**SHORT, "best_of": 2}, CLOSE, origin)),
              (431, head(server, "GET /", CLOSE, origin, *["X: y"] * 100))]
     for status, sent in asked:
         got = exchange(server, sent)

@@ -81,7 +81,6 @@ TEST(ChatRequest, NullIsAbsent) {
 TEST(Requests, SeedsAreWholeNumbersOf64Bits) {
     const std::pair<const char*, uint64_t> cases[] = {{"0", 0},
                                                       {"9223372036854775807", INT64_MAX},
-                                                      {"-1", UINT64_MAX},
                                                       {"-9223372036854775808", 1ull << 63},
                                                       {"-7", UINT64_MAX - 6},
                                                       {"-2.0", UINT64_MAX - 1},
@@ -94,6 +93,19 @@ TEST(Requests, SeedsAreWholeNumbersOf64Bits) {
             want)
             << seed;
     }
+}
+
+// Other servers and their front ends write "no limit", "random" and "off" like this.
+TEST(Requests, ZeroAndMinusOneAskForNoLimit) {
+    for (const char* most : {"\"max_tokens\":-1", "\"max_tokens\":0", "\"n_predict\":-1",
+                             "\"max_completion_tokens\":-1"})
+        EXPECT_EQ(parse_chat_request(chat_with(most)).max_tokens, -1) << most;
+    EXPECT_EQ(parse_completion_request(prompt_with("\"max_tokens\":-1")).max_tokens, -1);
+    EXPECT_EQ(parse_completion_request(prompt_with("\"n_predict\":7")).max_tokens, 7);
+    EXPECT_EQ(parse_completion_request(prompt_with("\"max_tokens\":0,\"echo\":true")).max_tokens,
+              0);
+    EXPECT_FALSE(parse_chat_request(chat_with("\"seed\":-1")).seed);
+    EXPECT_EQ(parse_chat_request(chat_with("\"top_k\":-1")).top_k, 0);
 }
 
 TEST(ChatRequest, JoinIsAskedForOrNamesAConversation) {
@@ -125,7 +137,8 @@ TEST(ChatRequest, HintsOfClientsAreTaken) {
     EXPECT_EQ(messages(R"({"role":"user","content":"a","name":"Ada"})"),
               R"([{"role":"user","content":"a"}])");
     const char* said = R"([{"role":"assistant","content":"a"}])";
-    for (const char* more : {R"("annotations":[])", R"("tool_calls":[])", R"("tool_calls":null)",
+    for (const char* more : {R"("annotations":[{}])", R"("tool_calls":[])", R"("tool_calls":null)",
+                             R"("id":"msg_1","cache_control":{"type":"ephemeral"})",
                              R"("refusal":null,"audio":null,"function_call":null)"})
         EXPECT_EQ(messages(std::string(R"({"role":"assistant","content":"a",)") + more + "}"),
                   said);
@@ -133,11 +146,39 @@ TEST(ChatRequest, HintsOfClientsAreTaken) {
               R"([{"role":"assistant","content":""}])");
     EXPECT_NO_THROW(parse_chat_request(chat_with(R"("tools":[])")));
     for (const char* bad : {R"({"role":"user","content":null})", R"({"role":"assistant"})",
-                            R"({"role":"user","content":"a","name":5})",
-                            R"({"role":"assistant","content":"a","annotations":[{}]})",
                             R"({"role":"assistant","content":null,"tool_calls":[{"id":"x"}]})"})
         EXPECT_THROW(messages(bad), Problem) << bad;
     EXPECT_THROW(parse_chat_request(chat_with(R"("tools":[{"type":"function"}])")), Problem);
+}
+
+TEST(ChatRequest, ThoughtsOfAnAnswerReachTheTemplate) {
+    EXPECT_EQ(parse_chat_request(R"({"messages":[{"role":"assistant","content":"a",)"
+                                 R"("reasoning_content":"b"}]})")
+                  .messages.dump(),
+              R"([{"role":"assistant","content":"a","reasoning_content":"b"}])");
+    EXPECT_EQ(parse_chat_request(chat_with(R"("chat_template_kwargs":{"enable_thinking":false})"))
+                  .template_kwargs.dump(),
+              R"({"enable_thinking":false})");
+    EXPECT_EQ(refusal(parse_chat_request, chat_with(R"("chat_template_kwargs":5)")).param,
+              "chat_template_kwargs");
+}
+
+TEST(Requests, UnknownMembersAreReportedAndIgnored) {
+    const CompletionRequest chat = parse_chat_request(
+        R"({"messages":[{"role":"user","content":[{"type":"text","text":"a","cache_control":{}}],)"
+        R"("x":1}],"keep_alive":"5m","num_ctx":4096,"verbosity":"low","id_slot":0,)"
+        R"("stream":true,"stream_options":{"include_obfuscation":true},"options":null})");
+    EXPECT_EQ(chat.ignored,
+              (std::vector<std::string>{"messages[0].content[0].cache_control", "messages[0].x",
+                                        "stream_options.include_obfuscation", "keep_alive",
+                                        "num_ctx", "verbosity", "id_slot"}));
+    EXPECT_EQ(parse_completion_request(prompt_with(R"("think":true)")).ignored,
+              std::vector<std::string>{"think"});
+    EXPECT_EQ(parse_tokenize_request(R"({"content":"a","with_pieces":true})").ignored,
+              std::vector<std::string>{"with_pieces"});
+    std::string many = R"("a0":1)";
+    for (int i = 1; i < 500; ++i) many += ",\"a" + std::to_string(i) + "\":1";
+    EXPECT_EQ(parse_chat_request(chat_with(many)).ignored.size(), 100u);
 }
 
 TEST(Requests, HintsToOtherServersChangeNothing) {
@@ -157,6 +198,7 @@ TEST(Requests, RepeatPenaltyIsTheRepetitionPenalty) {
 
 TEST(ChatRequest, WhatAsksForNoToolsIsTaken) {
     for (const char* members : {R"("tools":[])", R"("tool_choice":"none")", R"("functions":[])",
+                                R"("tools":[],"tool_choice":"auto","function_call":"auto")",
                                 R"("tools":[],"tool_choice":"none","function_call":"none")"})
         EXPECT_NO_THROW(parse_chat_request(chat_with(members))) << members;
     EXPECT_EQ(refusal(parse_chat_request, chat_with(R"("tools":[{"type":"function"}])")).message,
@@ -177,7 +219,8 @@ TEST(Requests, ABodyThatIsMissingIsTold) {
 TEST(Requests, AByteOrderMarkInFrontIsLeftOut) {
     const std::string mark = "\xEF\xBB\xBF";
     EXPECT_NO_THROW(parse_chat_request(mark + chat_with("")));
-    EXPECT_EQ(std::get<std::string>(parse_completion_request(mark + prompt_with("")).prompt), "hi");
+    EXPECT_EQ(std::get<std::string>(parse_completion_request(mark + prompt_with("")).prompts.at(0)),
+              "hi");
     EXPECT_EQ(parse_tokenize_request(mark + R"({"content":"a"})").content, "a");
     EXPECT_EQ(refusal(parse_chat_request, mark + mark + chat_with("")).code, "invalid_json");
 }
@@ -207,7 +250,6 @@ constexpr Case kBadOfBoth[] = {
     {R"("seed":-1e19)", "seed"},
     {R"("seed":"1")", "seed"},
     {R"("prompt_cache_key":5)", "prompt_cache_key"},
-    {R"("max_tokens":0)", "max_tokens"},
     {R"("max_tokens":-5)", "max_tokens"},
     {R"("max_tokens":99999999)", "max_tokens"},
     {R"("temperature":2.01)", "temperature"},
@@ -216,7 +258,7 @@ constexpr Case kBadOfBoth[] = {
     {R"("temperature":1e999)", ""},
     {R"("top_p":1.1)", "top_p"},
     {R"("min_p":-1)", "min_p"},
-    {R"("top_k":-1)", "top_k"},
+    {R"("top_k":-2)", "top_k"},
     {R"("repetition_penalty":0)", "repetition_penalty"},
     {R"("repeat_penalty":101)", "repeat_penalty"},
     {R"("repeat_penalty":1.1,"repetition_penalty":1.1)", "repeat_penalty"},
@@ -231,10 +273,12 @@ constexpr Case kBadOfBoth[] = {
     {R"("logit_bias":{"1":101})", "logit_bias.1"},
     {R"("stream":1)", "stream"},
     {R"("stream_options":{"include_usage":true})", "stream_options"},
-    {R"("stream":true,"stream_options":{"x":1})", "stream_options.x"},
     {R"("draft":"no")", "draft"},
     {R"("model":5)", "model"},
-    {R"("n_discard":-1)", "n_discard"},
+    {R"("mirostat":2)", "mirostat"},
+    {R"("min_tokens":5)", "min_tokens"},
+    {R"("stop_token_ids":[1])", "stop_token_ids"},
+    {R"("json_schema":{"type":"object"})", "json_schema"},
     {R"("grammar":"x")", "grammar"}};
 
 TEST(Requests, BothKindsRefuseWhatIsOutOfRange) {
@@ -252,16 +296,16 @@ TEST(ChatRequest, RefusesWhatIsNotImplemented) {
     constexpr Case kCases[] = {
         {R"("tools":[{}])", "tools"},
         {R"("functions":[{}])", "functions"},
-        {R"("function_call":"auto")", "function_call"},
-        {R"("tool_choice":"auto")", "tool_choice"},
+        {R"("function_call":{"name":"x"})", "function_call"},
+        {R"("tool_choice":"required")", "tool_choice"},
         {R"("tool_choice":{"type":"function","function":{"name":"x"}})", "tool_choice"},
         {R"("response_format":{"type":"json_schema","json_schema":{}})", "response_format"},
         {R"("response_format":{"type":"json_object"})", "response_format"},
         {R"("audio":{"voice":"x"})", "audio"},
         {R"("modalities":["text","audio"])", "modalities"},
-        {R"("prediction":{"type":"content","content":"x"})", "prediction"},
-        {R"("web_search_options":{})", "web_search_options"},
-        {R"("verbosity":"low")", "verbosity"}};
+        {R"("guided_json":{})", "guided_json"},
+        {R"("chat_template":"x")", "chat_template"},
+        {R"("web_search_options":{})", "web_search_options"}};
     for (const auto& [members, param] : kCases) {
         const Refused refused = refusal(parse_chat_request, chat_with(members));
         EXPECT_EQ(refused.status, 400) << members;
@@ -311,14 +355,23 @@ TEST(Requests, WhatIsNoObjectOrTooDeepIsRefused) {
 }
 
 TEST(CompletionRequest, TakesTextOrIds) {
-    EXPECT_EQ(std::get<std::string>(parse_completion_request(R"({"prompt":"x"})").prompt), "x");
+    EXPECT_EQ(std::get<std::string>(parse_completion_request(R"({"prompt":"x"})").prompts.at(0)),
+              "x");
     const std::string marked = "\xEF\xBB\xBF{\"prompt\":\"x\"}";
-    EXPECT_EQ(std::get<std::string>(parse_completion_request(marked).prompt), "x");
-    EXPECT_EQ(std::get<std::string>(parse_completion_request(R"({"prompt":["x"]})").prompt), "x");
+    EXPECT_EQ(std::get<std::string>(parse_completion_request(marked).prompts.at(0)), "x");
+    EXPECT_EQ(std::get<std::string>(parse_completion_request(R"({"prompt":["x"]})").prompts.at(0)),
+              "x");
     const std::vector<int> ids = {1, 2};
-    EXPECT_EQ(std::get<1>(parse_completion_request(R"({"prompt":[1,2]})").prompt), ids);
-    EXPECT_EQ(std::get<1>(parse_completion_request(R"({"prompt":[[1,2]]})").prompt), ids);
+    EXPECT_EQ(std::get<1>(parse_completion_request(R"({"prompt":[1,2]})").prompts.at(0)), ids);
+    EXPECT_EQ(std::get<1>(parse_completion_request(R"({"prompt":[[1,2]]})").prompts.at(0)), ids);
     EXPECT_EQ(parse_completion_request(R"({"prompt":"x"})").max_tokens, 16);
+    const CompletionRequest several = parse_completion_request(R"({"prompt":["a",[3,4],"b"]})");
+    ASSERT_EQ(several.prompts.size(), 3u);
+    EXPECT_EQ(std::get<0>(several.prompts[2]), "b");
+    EXPECT_EQ(std::get<1>(several.prompts[1]), (std::vector<int>{3, 4}));
+    const CompletionRequest gap = parse_completion_request(prompt_with(R"("suffix":"x")"));
+    EXPECT_EQ(gap.suffix, "x");
+    EXPECT_TRUE(parse_completion_request(prompt_with(R"("echo":true)")).echo);
     const CompletionRequest scored = parse_completion_request(R"({"prompt":"x","logprobs":0})");
     EXPECT_TRUE(scored.with_logprobs);
     EXPECT_EQ(scored.alternatives, 0);
@@ -326,13 +379,17 @@ TEST(CompletionRequest, TakesTextOrIds) {
 
 TEST(CompletionRequest, RefusesOtherPrompts) {
     for (const char* prompt : {"5", "[]", "[[]]", "[[[1]]]", "[1,\"x\"]", "[-1]", "[1.5]",
-                               "[4294967296]", "{}", "[\"a\",\"b\"]"}) {
+                               "[4294967296]", "{}", "[\"a\",5]"}) {
         const auto json = "{\"prompt\":" + std::string(prompt) + "}";
         EXPECT_EQ(refusal(parse_completion_request, json).param, "prompt") << json;
     }
-    EXPECT_EQ(refusal(parse_completion_request, prompt_with(R"("echo":true)")).param, "echo");
+    EXPECT_EQ(refusal(parse_completion_request, prompt_with(R"("echo":true,"logprobs":1)")).param,
+              "echo");
+    std::string many = R"({"prompt":["a")";
+    for (int i = 0; i < 64; ++i) many += ",\"a\"";
+    EXPECT_EQ(refusal(parse_completion_request, many + "]}").param, "prompt");
     EXPECT_EQ(refusal(parse_completion_request, prompt_with(R"("best_of":2)")).param, "best_of");
-    EXPECT_EQ(refusal(parse_completion_request, prompt_with(R"("suffix":"x")")).param, "suffix");
+    EXPECT_EQ(refusal(parse_completion_request, R"({"prompt":[1],"suffix":"x"})").param, "suffix");
     EXPECT_EQ(refusal(parse_completion_request, prompt_with(R"("logprobs":21)")).param, "logprobs");
 }
 

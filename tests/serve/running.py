@@ -21,6 +21,10 @@ def surroundings(**more):
     return {**kept, "AERIE_DEVICE": "cpu", "XDG_CACHE_HOME": cache, **more}
 
 
+# The beginnings of the lines that a server writes for each request.
+REQUESTS = ("aerie: /", "aerie: refused: ")
+
+
 def program():
     return sys.argv[1]
 
@@ -103,14 +107,21 @@ class Server(Client):
         return self.errors.read().decode()
 
     def logged(self):
-        """The lines written since the one that names the address."""
+        """The lines written since the server is ready, without those of requests."""
+        return [line for line in self.lines() if not line.startswith(REQUESTS)]
+
+    def requests_logged(self):
+        """The lines of the requests, one each."""
+        return [line for line in self.lines() if line.startswith(REQUESTS)]
+
+    def lines(self):
         lines = self.said().splitlines()
-        started = next(index for index, line in enumerate(lines) if " at http://" in line)
+        started = next(index for index, line in enumerate(lines) if line.startswith("  drafter "))
         return lines[started + 1:]
 
     def wait_for_port(self):
         for _ in range(6000):
-            found = re.search(r" at http://\S+:(\d+)\n", self.said())
+            found = re.search(r" at http://\S+:(\d+)\n(  .*\n)*  drafter .*\n", self.said())
             if found:
                 return int(found[1])
             if self.process.poll() is not None:

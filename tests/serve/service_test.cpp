@@ -31,17 +31,17 @@ TEST(Service, SeedsBelowZeroAreSeeds) {
         return serving.complete(
             R"({"prompt":"Once upon a time","max_tokens":16,"temperature":1,"seed":)" + seed + "}");
     };
-    const Json below = with_seed("-1");
-    EXPECT_EQ(text_of(below), text_of(with_seed("-1")));
+    const Json below = with_seed("-2");
+    EXPECT_EQ(text_of(below), text_of(with_seed("-2")));
     EXPECT_NE(text_of(below), text_of(with_seed("1")));
     int64_t reported = 0;
     ASSERT_TRUE(choice_of(below).find("aerie")->find("seed")->integer(reported));
-    EXPECT_EQ(reported, -1);
+    EXPECT_EQ(reported, -2);
     // The choices have consecutive seeds, also across 0.
-    const Json two = serving.complete(
-        R"({"prompt":"Once upon a time","max_tokens":16,"temperature":1,"seed":-1,"n":2})");
-    EXPECT_EQ(text_of(two, 0), text_of(below));
-    EXPECT_EQ(text_of(two, 1), text_of(with_seed("0")));
+    const Json three = serving.complete(
+        R"({"prompt":"Once upon a time","max_tokens":16,"temperature":1,"seed":-2,"n":3})");
+    EXPECT_EQ(text_of(three, 0), text_of(below));
+    EXPECT_EQ(text_of(three, 2), text_of(with_seed("0")));
 }
 
 // More requests come than may wait. Requests that no worker has read yet count, too, also by their
@@ -163,13 +163,15 @@ TEST(Service, LargeRepliesWaitForTheirClients) {
 
 TEST(ReplyRoom, IsForAllReplies) {
     CompletionRequest asked;
-    EXPECT_LE(reply_bytes(asked, 2000), ReplyRoom::kSmall);
+    const std::vector<Request> one(1);  // with an empty prompt, to the end of the context
+    EXPECT_LE(reply_bytes(asked, one, 2000), ReplyRoom::kSmall);
+    EXPECT_EQ(reply_bytes(asked, std::vector<Request>(3), 2000), 3 * reply_bytes(asked, one, 2000));
     asked.choices = 8;
     asked.with_logprobs = true;
     asked.alternatives = 20;
-    const int64_t large = reply_bytes(asked, 2000);
+    const int64_t large = reply_bytes(asked, one, 2000);
     EXPECT_NO_THROW(ReplyRoom::check(large));
-    EXPECT_THROW(ReplyRoom::check(reply_bytes(asked, 100'000)), Problem);
+    EXPECT_THROW(ReplyRoom::check(reply_bytes(asked, one, 100'000)), Problem);
     ReplyRoom room;
     std::vector<ReplyRoom::Share> shares;
     for (int64_t taken = large; taken <= ReplyRoom::kAll; taken += large)

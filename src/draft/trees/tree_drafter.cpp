@@ -118,7 +118,7 @@ std::unique_ptr<DraftState> TreeDrafter::State::fork(int positions) const {
     auto other = drafter.make_state(pages.fork(rows - first), this);
     other->first = first;
     other->softness = softness;
-    other->read = first + (rows - first) / kPageSize * kPageSize;
+    other->read = rows;
     return other;
 }
 

@@ -110,7 +110,9 @@ void check_type(const HttpHead& head) {
     const bool is_plain =
         std::any_of(kPlain.begin(), kPlain.end(), [&](auto name) { return same_name(rest, name); });
     if (!same_name(trimmed(value.substr(0, end)), "application/json") || !is_plain)
-        throw Problem(415, "unsupported_media_type", "the Content-Type must be application/json");
+        throw Problem(415, "unsupported_media_type",
+                      "the Content-Type must be application/json: with curl, -H 'Content-Type: "
+                      "application/json'");
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 #include "serve/requests/request.h"
 
+#include <algorithm>
 #include <charconv>
 #include <climits>
 
 #include "core/utf8.h"
+#include "serve/requests/messages.h"
+#include "serve/requests/other_members.h"
 #include "serve/requests/problem.h"
 #include "serve/requests/request_fields.h"
 
@@ -11,25 +14,9 @@ namespace aerie {
 
 namespace {
 
-constexpr int kMaxChoices = 8, kMaxMessages = 10'000, kMaxTokens = 1 << 24;
-constexpr size_t kMaxStops = 16, kMaxStopBytes = 1024, kMaxBiases = 1024, kMaxKeyBytes = 1024;
-
-// Members that describe the caller, or that are hints to other servers and change no answer here.
-void ignore_hints(RequestFields& fields) {
-    fields.ignore({"user", "metadata", "safety_identifier", "prompt_cache_retention",
-                   "service_tier", "store", "cache_prompt", "parallel_tool_calls",
-                   "reasoning_effort"});
-}
-
-Problem no_tools(const std::string& param) {
-    return not_supported("tools are not supported yet", param);
-}
-
-// Takes a member that is about tools. Only `none`, the value that asks for no tools, is supported.
-void take_no_tools(RequestFields& fields, const std::string& name, const Json& none) {
-    const Json* given = fields.take(name);
-    if (given && given->dump() != none.dump()) throw no_tools(fields.path(name));
-}
+constexpr int kMaxChoices = 8, kMaxTokens = 1 << 24;
+constexpr size_t kMaxPrompts = 64, kMaxStops = 16, kMaxStopBytes = 1024, kMaxBiases = 1024,
+                 kMaxKeyBytes = 1024;
 
 std::string stop_of(const Json& value) {
     const std::string* text = value.string();
@@ -86,17 +73,35 @@ std::optional<float> repetition_penalty_of(RequestFields& fields) {
     return ours ? ours : theirs;
 }
 
+// The most tokens of an answer; -1: to the end of the context.
+std::optional<int> limit_of(RequestFields& fields, const std::string& name) {
+    return to_int(fields.whole(name, -1, kMaxTokens));
+}
+
+// The seed; none if it is missing or -1, which asks for a random one in other servers.
+std::optional<uint64_t> seed_of(RequestFields& fields) {
+    const auto seed = fields.whole("seed", INT64_MIN, INT64_MAX);
+    return seed && *seed != -1 ? std::optional(uint64_t(*seed)) : std::nullopt;
+}
+
+// How many of the likeliest tokens count; 0 and -1: all.
+std::optional<int> top_k_of(RequestFields& fields) {
+    const auto top_k = to_int(fields.whole("top_k", -1, 1 << 20));
+    return top_k ? std::optional(std::max(0, *top_k)) : std::nullopt;
+}
+
 // Reads the members that both kinds of completions have.
 void read_options(RequestFields& fields, CompletionRequest& request) {
     request.model = fields.text("model").value_or("");
     request.choices = int(fields.whole("n", 1, kMaxChoices).value_or(1));
-    if (const auto seed = fields.whole("seed", INT64_MIN, INT64_MAX))
-        request.seed = uint64_t(*seed);
-    request.max_tokens = to_int(fields.whole("max_tokens", 1, kMaxTokens));
+    request.seed = seed_of(fields);
+    request.max_tokens = limit_of(fields, "max_tokens");
+    const auto predict = limit_of(fields, "n_predict");  // llama.cpp's name for it
+    if (!request.max_tokens) request.max_tokens = predict;
     request.temperature = fields.number("temperature", 0, 2);
     request.top_p = fields.number("top_p", 0, 1);
     request.min_p = fields.number("min_p", 0, 1);
-    request.top_k = to_int(fields.whole("top_k", 0, 1 << 20));
+    request.top_k = top_k_of(fields);
     request.repetition_penalty = repetition_penalty_of(fields);
     request.frequency_penalty = fields.number("frequency_penalty", -2, 2).value_or(0);
     request.presence_penalty = fields.number("presence_penalty", -2, 2).value_or(0);
@@ -111,15 +116,14 @@ void read_options(RequestFields& fields, CompletionRequest& request) {
             throw bad_request("stream_options need stream: true", "stream_options");
         RequestFields streaming(*options, "stream_options");
         request.include_usage = streaming.flag("include_usage").value_or(false);
-        streaming.only("include_obfuscation", false);
-        streaming.finish();
+        streaming.rest(request.ignored);
     }
     request.cache_key = fields.text("prompt_cache_key").value_or("");
     if (request.cache_key.size() > kMaxKeyBytes)
         throw bad_request(
             "prompt_cache_key has more than " + std::to_string(kMaxKeyBytes) + " bytes",
             "prompt_cache_key");
-    ignore_hints(fields);
+    check_other_members(fields);
 }
 
 // Reads `join`. True: the reply reports the name of the conversation. Such a name: that
@@ -135,95 +139,34 @@ void read_join(RequestFields& fields, CompletionRequest& request) {
     request.join = value->string() || *value->boolean();
 }
 
-// The text of a message: a string, or a list of parts that are text.
-std::string content_of(const Json* value, const std::string& path) {
-    if (value && value->string()) return *value->string();
-    if (!value || !value->array())
-        throw bad_request(path + " must be a string or a list of texts", path, "invalid_type");
-    std::string text;
-    for (size_t i = 0; i < value->array()->size(); ++i) {
-        RequestFields part((*value->array())[i], path + "[" + std::to_string(i) + "]");
-        if (part.text("type").value_or("") != "text")
-            throw not_supported(part.path("type") + ": only text is supported", part.path("type"));
-        const auto piece = part.text("text");
-        if (!piece)
-            throw bad_request(part.path("text") + " is missing", part.path("text"),
-                              "missing_required_parameter");
-        text += *piece;
-        part.finish();
-    }
-    return text;
+Problem wrong_prompt() {
+    return bad_request("prompt must be a string, a list of token ids, or a list of these", "prompt",
+                       "invalid_type");
 }
 
-Json message_of(const Json& value, const std::string& path) {
-    RequestFields fields(value, path);
-    std::string role = fields.text("role").value_or("");
-    if (role == "developer") role = "system";
-    if (role == "tool" || role == "function") throw no_tools(fields.path("role"));
-    if (role != "system" && role != "user" && role != "assistant")
-        throw bad_request(fields.path("role") + " must be system, developer, user or assistant",
-                          fields.path("role"));
-    const Json* content = fields.take("content");
-    // The content is null in a message of an assistant that called tools; clients also keep such
-    // messages without the calls.
-    const bool is_silent = !content && role == "assistant" && value.find("content");
-    std::string text = is_silent ? "" : content_of(content, fields.path("content"));
-    fields.text("name");
-    fields.only("annotations", Json::Array{});
-    take_no_tools(fields, "tool_calls", Json::Array{});
-    fields.finish();
-    return Json::Object{{"role", std::move(role)}, {"content", std::move(text)}};
-}
-
-Json messages_of(const Json* value) {
-    if (!value) throw bad_request("messages are missing", "messages", "missing_required_parameter");
-    if (!value->array() || value->array()->empty() || value->array()->size() > kMaxMessages)
-        throw bad_request(
-            "messages must be a list of 1 to " + std::to_string(kMaxMessages) + " messages",
-            "messages");
-    Json::Array messages;
-    for (size_t i = 0; i < value->array()->size(); ++i)
-        messages.push_back(message_of((*value->array())[i], "messages[" + std::to_string(i) + "]"));
-    return messages;
-}
-
-// The prompt: a text, ids, or a list that holds one of these.
-Variant<std::string, std::vector<int>> prompt_of(const Json* value) {
-    if (!value) throw bad_request("the prompt is missing", "prompt", "missing_required_parameter");
-    if (value->string()) return *value->string();
-    const auto wrong = [] {
-        return bad_request("prompt must be a string or a list of token ids", "prompt",
-                           "invalid_type");
-    };
-    if (!value->array() || value->array()->empty()) throw wrong();
-    const Json& first = value->array()->front();
-    if (first.string() || first.array()) {
-        if (value->array()->size() > 1)
-            throw not_supported("several prompts in a request are not supported: send one each",
-                                "prompt");
-        if (first.array() && (first.array()->empty() || first.array()->front().array()))
-            throw wrong();
-        return prompt_of(&first);
-    }
+Prompt prompt_of(const Json& value) {
+    if (value.string()) return *value.string();
+    if (!value.array() || value.array()->empty()) throw wrong_prompt();
     std::vector<int> ids;
-    for (const Json& element : *value->array()) {
+    for (const Json& element : *value.array()) {
         int64_t id = 0;
-        if (!element.integer(id) || id < 0 || id > INT_MAX) throw wrong();
+        if (!element.integer(id) || id < 0 || id > INT_MAX) throw wrong_prompt();
         ids.push_back(int(id));
     }
     return ids;
 }
 
-// The only response format is text.
-void check_format(const Json* format) {
-    if (!format) return;
-    RequestFields fields(*format, "response_format");
-    const std::string type = fields.text("type").value_or("");
-    if (type != "text")
-        throw not_supported(
-            "response_format: only {\"type\":\"text\"} is supported, not " + in_quotes(type),
-            "response_format");
-    fields.finish();
+// The prompts: one, or a list of them.
+std::vector<Prompt> prompts_of(const Json* value) {
+    if (!value) throw bad_request("the prompt is missing", "prompt", "missing_required_parameter");
+    const Json::Array* list = value->array();
+    if (!list || list->empty() || !(list->front().string() || list->front().array()))
+        return {prompt_of(*value)};
+    if (list->size() > kMaxPrompts)
+        throw bad_request("more than " + std::to_string(kMaxPrompts) + " prompts", "prompt");
+    std::vector<Prompt> prompts;
+    for (const Json& prompt : *list) prompts.push_back(prompt_of(prompt));
+    return prompts;
 }
 
 }  // namespace
@@ -233,28 +176,29 @@ CompletionRequest parse_chat_request(std::string_view json) {
     RequestFields fields(body, "");
     CompletionRequest request;
     request.is_chat = true;
-    request.messages = messages_of(fields.take("messages"));
+    request.messages = messages_of(fields.take("messages"), request.ignored);
     read_options(fields, request);
-    if (const auto most = fields.whole("max_completion_tokens", 1, kMaxTokens)) {
+    if (const auto most = limit_of(fields, "max_completion_tokens")) {
         if (request.max_tokens)
             throw bad_request("max_tokens and max_completion_tokens exclude each other",
                               "max_completion_tokens");
-        request.max_tokens = int(*most);
+        request.max_tokens = *most;
     }
+    if (request.max_tokens == 0) request.max_tokens = -1;  // some front ends mean "no limit"
     request.with_logprobs = fields.flag("logprobs").value_or(false);
     if (const auto top = fields.whole("top_logprobs", 0, 20)) {
-        if (!request.with_logprobs)
+        if (!request.with_logprobs && *top > 0)
             throw bad_request("top_logprobs need logprobs: true", "top_logprobs");
         request.alternatives = int(*top);
     }
     read_join(fields, request);
-    check_format(fields.take("response_format"));
-    fields.only("modalities", Json::Array{"text"});
-    take_no_tools(fields, "tools", Json::Array{});
-    take_no_tools(fields, "tool_choice", "none");
-    take_no_tools(fields, "functions", Json::Array{});
-    take_no_tools(fields, "function_call", "none");
-    fields.finish();
+    if (const Json* kwargs = fields.take("chat_template_kwargs")) {
+        if (!kwargs->object())
+            throw bad_request("chat_template_kwargs must be an object", "chat_template_kwargs",
+                              "invalid_type");
+        request.template_kwargs = *kwargs;
+    }
+    fields.rest(request.ignored);
     return request;
 }
 
@@ -263,17 +207,22 @@ CompletionRequest parse_completion_request(std::string_view json) {
     const Json body = parse_body(json);
     RequestFields fields(body, "");
     CompletionRequest request;
-    request.prompt = prompt_of(fields.take("prompt"));
+    request.prompts = prompts_of(fields.take("prompt"));
     read_options(fields, request);
     if (!request.max_tokens) request.max_tokens = kDefaultTokens;
     if (const auto top = fields.whole("logprobs", 0, 20)) {
         request.with_logprobs = true;
         request.alternatives = int(*top);
     }
-    fields.only("echo", false);
-    fields.only("best_of", 1);
-    fields.only("suffix", "");
-    fields.finish();
+    request.echo = fields.flag("echo").value_or(false);
+    if (request.echo && request.with_logprobs)
+        throw not_supported("echo with logprobs is not supported: prompts are not scored", "echo");
+    request.suffix = fields.text("suffix").value_or("");
+    for (const Prompt& prompt : request.prompts)
+        if (!request.suffix.empty() && !std::holds_alternative<std::string>(prompt))
+            throw bad_request("a suffix goes with a prompt that is text", "suffix");
+    fields.only("best_of", "1");
+    fields.rest(request.ignored);
     return request;
 }
 
@@ -286,12 +235,12 @@ TokenizeRequest parse_tokenize_request(std::string_view json) {
     const auto content = fields.text("content");
     if (bool(messages) == bool(content))
         throw bad_request("give content or messages", "content", "missing_required_parameter");
-    if (messages) request.messages = messages_of(messages);
+    if (messages) request.messages = messages_of(messages, request.ignored);
     request.content = content.value_or("");
     if (request.content.size() > kMaxTokenizedBytes)
         throw bad_request("content has more than 1 MB: cut it into several requests", "content");
     request.from_start = fields.flag("add_special").value_or(false);
-    fields.finish();
+    fields.rest(request.ignored);
     return request;
 }
 

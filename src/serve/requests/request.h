@@ -11,14 +11,19 @@
 
 namespace aerie {
 
+using Prompt = Variant<std::string, std::vector<int>>;
+
 struct CompletionRequest {
     bool is_chat = false;
-    std::string model;  // empty: whichever there is
-    Json messages;      // for a chat: a list of objects with role and content, both strings
-    Variant<std::string, std::vector<int>> prompt;  // otherwise
-    int choices = 1;
-    std::optional<uint64_t> seed;  // a negative one is taken modulo 2^64
-    std::optional<int> max_tokens;
+    std::string model;     // empty: whichever there is
+    Json messages;         // for a chat: a list of objects with role and content, both strings
+    Json template_kwargs;  // further variables of the chat template: an object, or null
+    std::vector<Prompt> prompts;    // otherwise: one or more
+    std::string suffix;             // the text behind the gap that the answer fills; empty: none
+    bool echo = false;              // the answer's text begins with the prompt's
+    int choices = 1;                // for each prompt
+    std::optional<uint64_t> seed;   // -2 and less are taken modulo 2^64
+    std::optional<int> max_tokens;  // -1: to the end of the context
     std::optional<float> temperature, top_p, min_p, repetition_penalty;
     std::optional<int> top_k;
     float frequency_penalty = 0, presence_penalty = 0;
@@ -33,8 +38,9 @@ struct CompletionRequest {
     // Members of aerie's own: whether to draft; to report where tokens come from; to report the
     // name of the conversation.
     bool drafts = true, provenance = false, join = false;
-    std::string joined;        // name of the conversation to continue; empty: none
-    bool ignores_eos = false;  // the answer goes on until another limit
+    std::string joined;                // name of the conversation to continue; empty: none
+    bool ignores_eos = false;          // the answer goes on until another limit
+    std::vector<std::string> ignored;  // paths of members that are not known here
 };
 
 // Most bytes of text for /tokenize, whose reply is ten times as long.
@@ -45,6 +51,7 @@ struct TokenizeRequest {
     Json messages;        // null: the text in `content`
     std::string content;  // special tokens in it are plain text
     bool from_start = false;
+    std::vector<std::string> ignored;  // as above
 };
 
 // All of them throw Problem.

@@ -90,16 +90,23 @@ void RequestFields::ignore(std::initializer_list<const char*> names) {
     taken_.insert(names.begin(), names.end());
 }
 
-void RequestFields::only(const std::string& name, const Json& value) {
+void RequestFields::only(const std::string& name, std::string_view json) {
     const Json* given = take(name);
-    if (given && given->dump() != value.dump())
+    if (!given) return;
+    if (json.empty()) throw not_supported(in_quotes(path(name)) + " is not supported", path(name));
+    const Json value = Json::parse(json, name);
+    const bool is_equal = value.is_number() && given->is_number()
+                              ? value.number() == given->number()
+                              : value.dump() == given->dump();
+    if (!is_equal)
         throw not_supported(path(name) + ": only " + value.dump() + " is supported", path(name));
 }
 
-void RequestFields::finish() const {
+void RequestFields::rest(std::vector<std::string>& paths) const {
+    constexpr size_t kMost = 100;  // a client may send as many as it likes
     for (const auto& [name, value] : *object_.object())
-        if (!value.is_null() && !taken_.count(name))
-            throw not_supported(in_quotes(path(name)) + " is not supported", path(name));
+        if (paths.size() < kMost && !value.is_null() && !taken_.count(name))
+            paths.push_back(path(name));
 }
 
 }  // namespace aerie

@@ -1,11 +1,13 @@
 // Reads the members of a client's JSON object: each is taken once and checked, and members that
-// nobody took are refused.
+// nobody took are reported.
 #pragma once
 
 #include <initializer_list>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "io/json.h"
 
@@ -29,10 +31,11 @@ class RequestFields {
 
     // Accepts members that change nothing here.
     void ignore(std::initializer_list<const char*> names);
-    // Accepts a member for which only one value is supported.
-    void only(const std::string& name, const Json& value);
-    // Refuses all members that were not taken.
-    void finish() const;
+    // Accepts a member for which only one value is supported, such as the one that asks for
+    // nothing; it is given as JSON. Empty: no value is. Numbers are compared by value.
+    void only(const std::string& name, std::string_view json);
+    // Adds the paths of the members that were not taken, up to a hundred paths in all.
+    void rest(std::vector<std::string>& paths) const;
 
     // The path of a member in the request, fit to be shown.
     std::string path(const std::string& name) const;

@@ -157,7 +157,7 @@ void Connection::on_timeout() {
 }
 
 void Connection::refuse(const Problem& problem) {
-    owner_.refused(problem.status);
+    owner_.refused(problem);
     keeps_alive_ = keeps_alive_ && reader_->is_whole();
     drop_body();
     begin_reply();

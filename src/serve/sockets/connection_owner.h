@@ -16,7 +16,7 @@ class ConnectionOwner {
     virtual ~ConnectionOwner() = default;
     virtual const Endpoint& admit(const HttpHead& head) = 0;  // throws Problem
     virtual void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) = 0;
-    virtual void refused(int status) = 0;
+    virtual void refused(const Problem& problem) = 0;
     virtual void failed() noexcept = 0;  // counts a connection closed by the server's fault
     // Further header fields of the reply, also if the request is refused.
     virtual std::string fields_for(const HttpHead& head) = 0;

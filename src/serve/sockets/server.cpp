@@ -1,7 +1,9 @@
 #include "serve/sockets/server.h"
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/ip/address.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <set>
@@ -9,6 +11,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/utf8.h"
+#include "serve/endpoints.h"
 #include "serve/requests/problem.h"
 #include "serve/sockets/connection.h"
 
@@ -41,10 +44,13 @@ tcp::endpoint endpoint_of(const ServerOptions& options) {
     return {address, (unsigned short)options.port};
 }
 
+Problem no_connection() {
+    return {503, "too_many_connections", "too many connections; try again"};
+}
+
 // The reply to a client for which there is no connection left.
 std::string full_reply() {
-    const std::string body =
-        Problem(503, "too_many_connections", "too many connections; try again").json();
+    const std::string body = no_connection().json();
     return "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
            "Content-Type: application/json\r\nContent-Length: " +
            std::to_string(body.size()) + "\r\n\r\n" + body;
@@ -74,8 +80,8 @@ class Server::Sockets : public ConnectionOwner {
 
     // An exception outside of a connection, such as missing memory for a new one, ends nothing
     // else: the handlers that it stopped are started again.
-    void run(Service& service) {
-        service_ = &service;
+    void run(RequestHandler& handler) {
+        handler_ = &handler;
         signals_.emplace(io_, SIGINT, SIGTERM);
         for (bool is_over = false; !is_over;) {
             try {
@@ -88,8 +94,24 @@ class Server::Sockets : public ConnectionOwner {
             }
         }
         signals_.reset();
-        service_ = nullptr;
+        handler_ = nullptr;
     }
+
+    void hand_over(RequestHandler& handler) {
+        asio::post(io_, [this, &handler] {
+            handler_ = &handler;
+            handler.set_connections(int(connections_.size()));
+            if (is_draining_) handler.drain();
+        });
+    }
+    void stop() {
+        asio::post(io_, [this] {
+            if (!acceptor_.is_open()) return;
+            if (!is_draining_) drain();
+            give_up();
+        });
+    }
+    bool is_ending() const { return is_draining_; }
 
     const Endpoint& admit(const HttpHead& head) override {
         const Endpoint& endpoint = gate_.admit(head);
@@ -97,10 +119,10 @@ class Server::Sockets : public ConnectionOwner {
         return endpoint;
     }
     void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override {
-        service_->handle(std::move(request), std::move(exchange));
+        handler_->handle(std::move(request), std::move(exchange));
     }
-    void refused(int status) override { service_->count_refused(status); }
-    void failed() noexcept override { service_->count_failed_connection(); }
+    void refused(const Problem& problem) override { handler_->count_refused(problem); }
+    void failed() noexcept override { handler_->count_failed_connection(); }
     // CORS fields for pages that are listed by name. No other page is ever allowed to read the
     // reply.
     std::string fields_for(const HttpHead& head) override {
@@ -115,7 +137,7 @@ class Server::Sockets : public ConnectionOwner {
     size_t hold(ptrdiff_t bytes) noexcept override { return held_ += size_t(bytes); }
     void closed(const std::shared_ptr<Connection>& connection) noexcept override {
         connections_.erase(connection);
-        service_->set_connections(int(connections_.size()));
+        handler_->set_connections(int(connections_.size()));
         try {
             end_if_done();
         } catch (...) {
@@ -170,7 +192,7 @@ class Server::Sockets : public ConnectionOwner {
         socket.set_option(tcp::socket::send_buffer_size(kSystemBuffer), ignored);
         const bool is_spare = !has_place();
         if (is_spare && connections_.size() >= kMaxConnections + kSpareConnections) {
-            service_->count_refused(503);
+            handler_->count_refused(no_connection());
             if (!turn_one_away()) {
                 socket.non_blocking(true, ignored);
                 socket.write_some(asio::buffer(full_reply()), ignored);
@@ -180,7 +202,7 @@ class Server::Sockets : public ConnectionOwner {
         const auto connection =
             std::make_shared<Connection>(io_, std::move(socket), *this, ++taken_, is_spare);
         connections_.insert(connection);
-        service_->set_connections(int(connections_.size()));
+        handler_->set_connections(int(connections_.size()));
         connection->start();
     }
 
@@ -208,7 +230,7 @@ class Server::Sockets : public ConnectionOwner {
     // could say anything, would look like a failure.
     void drain() {
         is_draining_ = true;
-        service_->drain();
+        handler_->drain();
         wait(options_.drain_seconds, [this] { give_up(); });
         options_.log("ending: " + std::to_string(connections_.size()) +
                      " connections; a second signal ends them at once");
@@ -222,7 +244,7 @@ class Server::Sockets : public ConnectionOwner {
             end();
             for_each_connection([](Connection& connection) { connection.close(); });
         });
-        service_->give_up_all();
+        handler_->give_up_all();
         end_if_done();
     }
 
@@ -293,12 +315,13 @@ class Server::Sockets : public ConnectionOwner {
     asio::steady_timer drain_timer_, accept_timer_, quiet_timer_;
     int acceptor_port_ = 0;
     Gate gate_{endpoints()};
-    Service* service_ = nullptr;
+    RequestHandler* handler_ = nullptr;
     std::set<std::shared_ptr<Connection>, Older> connections_;
     uint64_t taken_ = 0;                  // connections that were accepted so far
     size_t held_ = 0;                     // bytes of bodies that are still arriving
     double last_asked_ = -kQuietSeconds;  // time of the last request, but for health
-    bool is_draining_ = false, has_given_up_ = false;
+    std::atomic<bool> is_draining_ = false;
+    bool has_given_up_ = false;
 };
 
 Server::Server(ServerOptions options) : sockets_(std::make_unique<Sockets>(std::move(options))) {}
@@ -308,8 +331,20 @@ int Server::port() const {
     return sockets_->port();
 }
 
-void Server::run(Service& service) {
-    sockets_->run(service);
+void Server::run(RequestHandler& handler) {
+    sockets_->run(handler);
+}
+
+void Server::hand_over(RequestHandler& handler) {
+    sockets_->hand_over(handler);
+}
+
+void Server::stop() {
+    sockets_->stop();
+}
+
+bool Server::is_ending() const {
+    return sockets_->is_ending();
 }
 
 }  // namespace aerie

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "serve/service.h"
+#include "core/error.h"
+#include "serve/request_handler.h"
 
 namespace aerie {
 
@@ -31,8 +32,16 @@ class Server {
     int port() const;
     // Serves until SIGTERM or SIGINT, then until all requests that came have ended and nobody asks
     // any more, or for drain_seconds; at a second signal the requests are given up. Meanwhile new
-    // requests get 503, and so does /health. The server must outlive the service.
-    void run(Service& service);
+    // requests get 503, and so does /health. The server must outlive the handler.
+    void run(RequestHandler& handler);
+
+    // From another thread while run() serves: requests go to this handler from now on; those that
+    // the earlier one has must have been replied to at once.
+    void hand_over(RequestHandler& handler);
+    // From another thread: run() returns as soon as it can.
+    void stop();
+    // Whether a signal or stop() is ending run().
+    bool is_ending() const;
 
   private:
     class Sockets;
