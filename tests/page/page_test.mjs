@@ -252,18 +252,25 @@ async function sizes({ url }) {
     for (const [width, height] of [[1280, 800], [390, 844]]) {
       const { page, faults, close } = await open(browser, url, { width, height, scheme });
       const name = (what) => [what, scheme, width].join("-");
+      // Each scheme and each width once.
+      const look = async (what) => {
+        await picture(page, name(what));
+        if ((scheme === "light") === (width === 1280)) assert.deepEqual(await findings(page), [], name(what));
+      };
       await picture(page, name("welcome"));
       await page.evaluate((answer) => test.answers.push(answer), pieces(kPlain));
       await say(page, "Why is the sky blue? Answer briefly, with a table.");
       await answered(page, 1);
-      await picture(page, name("chat"));
+      await page.click("#shade");
+      await look("chat");
       await page.hover("#log");
       await page.mouse.wheel({ deltaY: -9000 });
       await page.waitForSelector("#newest:not([hidden])");
       await picture(page, name("chat-top"));
-      for (const [button, dialog] of [["#settings", "settings"], ["#model", "model"]]) {
+      for (const [button, dialog] of [["#settings", "settings"], ["#model", "model"], ["#talks", "talks"]]) {
         await page.click(button);
-        await picture(page, name(dialog));
+        await page.waitForFunction(() => !document.getAnimations().length);
+        await look(dialog);
         await page.keyboard.press("Escape");
       }
       await page.goto(url + "/#race");
@@ -271,6 +278,8 @@ async function sizes({ url }) {
       await page.click("#race-start");
       await page.waitForSelector("#verdict[data-equal=true]");
       await picture(page, name("race"));
+      const below = await page.$eval(".lanes", (lanes) => lanes.getBoundingClientRect().bottom - innerHeight);
+      assert.ok(below <= 0, `lanes of the race end ${below} pixels below the window`);
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "too wide at " + width);
       assert.deepEqual(faults, []);
       await close();

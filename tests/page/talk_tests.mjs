@@ -1,10 +1,10 @@
 // Talks are kept: through a reload, "New chat", a second tab, and the end of the server.
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
-import { answered, findings, open, say, serve, set, text } from "./surroundings.mjs";
+import { answered, open, say, serve, set, text } from "./surroundings.mjs";
 
 const bodies = (page) => page.$$eval(".answer .body", (nodes) => nodes.map((node) => node.textContent));
-const titles = (page) => page.$$eval(".talk .title", (nodes) => nodes.map((node) => node.textContent));
+const titles = (page) => page.$$eval(".talk .name", (nodes) => nodes.map((node) => node.textContent));
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 async function openTalks(page, count) {
@@ -50,7 +50,6 @@ export async function talks(browser, { url }, folder) {
   assert.equal(await page.$eval("#offer", (node) => node.hidden), true);
   await openTalks(page, 2);
   assert.deepEqual(await titles(page), ["Another.", "What is 3 times 14? Tell me in words."]);
-  assert.deepEqual(await findings(page), []);
   const client = await page.createCDPSession();
   await client.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: folder, browserContextId: context.id });
   await act(page, 2, "JSON");
@@ -64,9 +63,14 @@ export async function talks(browser, { url }, folder) {
   assert.ok(markdown.startsWith("# What is 3 times 14? Tell me in words.\n\naerie-tiny, 20"));
   assert.ok(markdown.includes("## You\n\nWhat is 3") && markdown.includes("## Answer\n\n" + messages[1].content.trim()), markdown);
   await page.evaluate(() => [...document.querySelectorAll(".acts:not([hidden]) .link")].find((link) => link.textContent === "Rename").click());
+  await page.keyboard.type("Never");
+  await page.keyboard.press("Escape");
+  await page.waitForFunction(() => document.querySelectorAll("#talks-dialog[open] .talk").length === 2);
+  assert.equal((await titles(page))[1], "What is 3 times 14? Tell me in words.");
+  await act(page, 2, "Rename");
   await page.keyboard.type("Multiplication");
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => document.querySelectorAll(".talk .title")[1]?.textContent === "Multiplication");
+  await page.waitForFunction(() => document.querySelectorAll(".talk .name")[1]?.textContent === "Multiplication");
   await act(page, 2, "Delete");
   await page.waitForFunction(() => document.querySelectorAll(".talk").length === 1);
   await page.click("#talks-offer .link");
@@ -170,6 +174,7 @@ export async function refused_history(browser, { url }) {
   await other.reload();
   await answered(other, 2);
   assert.deepEqual(await bodies(other), before);
+  assert.equal(await other.$eval("#offer", (node) => node.hidden), true, "it is said more than once");
   assert.deepEqual(faults, []);
   await close();
 }

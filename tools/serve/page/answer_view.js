@@ -109,6 +109,7 @@ class AnswerView {
     this.took = thinking;
     this.isKept = kept;
     this.isOver = false;
+    this.told = "";
     this.onDrawn = onDrawn;
   }
 
@@ -167,6 +168,7 @@ class AnswerView {
 
   draw(milliseconds) {
     const until = performance.now() + milliseconds;
+    this.drawFoot();
     for (const part of this.parts) {
       if (part.isDone) continue;
       part.thought?.draw();
@@ -179,8 +181,14 @@ class AnswerView {
 
   // Figures of the answer while it is made.
   tell(text) {
+    this.told = text;
+    frames.ask(this);
+  }
+
+  drawFoot() {
+    if (this.isOver || this.told === this.foot.textContent) return;
     this.live ??= make("span", { className: "numbers" });
-    this.live.textContent = text;
+    this.live.textContent = this.told;
     if (!this.live.isConnected) this.foot.replaceChildren(this.live);
   }
 

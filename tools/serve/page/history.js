@@ -2,7 +2,7 @@
 // without.
 
 const kTalks = "talks", kTitles = "titles";
-const kTitleLength = 60;
+const kTitleLength = 60, kToldName = "aerie-told";
 
 const settled = (request) =>
   new Promise((done, fail) => {
@@ -105,6 +105,8 @@ async function keepPlain(talk, kept) {
 function tellRefusal() {
   if (archive.isRefused) return;
   archive.isRefused = true;
+  if (stored(() => sessionStorage, kToldName) === "told") return;
+  stored(() => sessionStorage, kToldName, "told");
   offer("This browser keeps no history here: a talk goes when its tab is closed.");
 }
 
@@ -126,7 +128,8 @@ function keep() {
   return archive.last;
 }
 
-// After a reload: what this tab could not hold, or what another tab has added meanwhile.
+// After a reload: what this tab could not hold, or what another tab has added meanwhile. A talk that was deleted there
+// does not come back before somebody goes on with it.
 async function synchronize() {
   const { kept, isCut, isElsewhere } = conversation;
   conversation.isCut = false;
@@ -135,7 +138,7 @@ async function synchronize() {
     const there = await archive.get(kept.id);
     const isNewer = there && !kept.states.includes(there.state) && kept.states.length > 0;
     if (there && (isElsewhere || isNewer) && conversation.kept === kept && !chat.running) showTalk(talkOf(there));
-    else if (!there && conversation.turns.length) await keep();
+    else if (!there && !kept.states.length && conversation.turns.length) await keep();
   } catch {
     tellRefusal();
   }

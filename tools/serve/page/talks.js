@@ -19,7 +19,7 @@ function tellEmpty() {
 }
 
 function talkRow({ id, title, time, count }) {
-  const name = make("span", { className: "title", textContent: title });
+  const name = make("span", { className: "name", textContent: title });
   const when = make("span", { className: "fine", textContent: `${whenOf(time)} · ${plural(count, "turn")}` });
   const open = make("button", { type: "button", className: "talk" }, name, when);
   open.addEventListener("click", () => openTalk(id));
