@@ -108,6 +108,17 @@ export async function talks(browser, { url }, folder) {
   assert.deepEqual(await bodies(page), []);
   await page.reload();
   await openTalks(page, 0);
+  await page.keyboard.press("Escape");
+
+  // A reload in the middle of an answer keeps what has come.
+  await page.evaluate(() => (test.more = { ignore_eos: true, max_tokens: 2000 }));
+  await say(page, "Say a lot.");
+  await page.waitForFunction(() => document.querySelector(".body")?.textContent.length > 100);
+  await page.reload();
+  await answered(page, 1);
+  assert.ok((await bodies(page))[0].length > 100);
+  assert.equal(await text(page, ".notes"), "The page was left before the answer was whole.");
+  await openTalks(page, 1);
   assert.deepEqual(faults, []);
   await close();
 }

@@ -181,6 +181,7 @@ function answer(turn) {
 async function makeAnswer(turn) {
   const controller = new AbortController();
   setRunning(controller);
+  conversation.isCut = false;
   turn.view?.node.remove();
   const view = turn.view = new AnswerView(() => finishFoot(turn));
   Object.assign(turn, { text: "", runs: [], notes: [], finish: "", thinks: false, figures: null });
@@ -192,7 +193,7 @@ async function makeAnswer(turn) {
     await complete(turn, view, controller.signal);
   } catch (error) {
     if (error.name === "AbortError") turn.notes.push("Stopped.");
-    else await refused(error, turn);
+    else if (!conversation.isCut) await refused(error, turn);  // else the page is being left
   }
   view.node.removeAttribute("aria-busy");
   view.end();
