@@ -1,12 +1,15 @@
 #include "serve/service.h"
 
 #include <algorithm>
+#include <charconv>
 #include <ctime>
+#include <iterator>
 
 #include "core/error.h"
 #include "core/utf8.h"
 #include "serve/loading.h"
 #include "serve/requests/problem.h"
+#include "talk/model_sampling.h"
 
 namespace aerie {
 
@@ -89,6 +92,28 @@ class ClientWatch : public Waiter {
     Schedule& schedule_;
     const std::shared_ptr<Answering> answering_;
 };
+
+// The shortest number that is this float: 0.7, not 0.699999988079071.
+Json shortest(float value) {
+    char digits[32];
+    double exact = double(value);
+    const auto written = std::to_chars(digits, std::end(digits), value);
+    std::from_chars(digits, written.ptr, exact);
+    return exact;
+}
+
+// How answers are sampled where a request does not say: members as in requests.
+Json sampling_json(const Sampling& sampling) {
+    const Filters& filters = sampling.filters;
+    const Penalties& penalties = sampling.penalties;
+    return Json::Object{{"temperature", shortest(filters.temperature)},
+                        {"top_k", filters.top_k},
+                        {"top_p", shortest(filters.top_p)},
+                        {"min_p", shortest(filters.min_p)},
+                        {"repetition_penalty", shortest(penalties.repetition)},
+                        {"frequency_penalty", shortest(penalties.frequency)},
+                        {"presence_penalty", shortest(penalties.presence)}};
+}
 
 }  // namespace
 
@@ -195,8 +220,10 @@ void Service::page(const HttpRequest&, const std::shared_ptr<Exchange>& exchange
 
 void Service::health(const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
     const bool ok = !is_draining_;
-    exchange->reply({.status = ok ? 200 : 503,
-                     .body = Json(Json::Object{{"status", ok ? "ok" : "draining"}}).dump()});
+    Json state = Json::Object{{"status", ok ? "ok" : "draining"}};
+    // A page that asks every few seconds sees by it that another server has come.
+    if (ok) state.set("started", started_);
+    exchange->reply({.status = ok ? 200 : 503, .body = state.dump()});
 }
 
 // The fields of the reply, which the sockets add, are all that it says.
@@ -215,7 +242,8 @@ Json Service::about_model() const {
                         {"device", model_->device().description},
                         {"drafter", drafter},
                         {"can_draft", model_->can_draft()},
-                        {"chat", !model_->tokenizer().chat_template().text.empty()}};
+                        {"chat", !model_->tokenizer().chat_template().text.empty()},
+                        {"sampling", sampling_json(model_sampling(defaults_))}};
 }
 
 Json Service::model_json() const {

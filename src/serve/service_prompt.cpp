@@ -55,24 +55,33 @@ jinja::Rendered Service::rendered(const Json& messages, const Json& kwargs) cons
     }
 }
 
+// True: the template has begun a thought, and the answer goes on with it.
+static bool ends_in_thought(std::string_view prompt) {
+    const size_t last = prompt.find_last_not_of(" \t\r\n");
+    return last != prompt.npos && prompt.substr(0, last + 1).ends_with("<think>");
+}
+
 void Service::tokenize(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
     const TokenizeRequest asked = parse_tokenize_request(request.body);
     check_model(asked.model);
     tell_ignored(asked.ignored);
     const Tokenizer& tokenizer = model_->tokenizer();
     std::vector<int> ids;
+    bool thinks = false;
     if (!asked.messages.is_null()) {
         const jinja::Rendered chat = rendered(asked.messages, {});
         if (chat.text.size() > kMaxTokenizedBytes)
             throw bad_request("the messages make more than 1 MB of text", "messages");
         ids = encode_chat(tokenizer, chat);
+        thinks = ends_in_thought(chat.text);
     } else {
         ids = asked.from_start ? tokenizer.encode_from_start(asked.content)
                                : tokenizer.encode(asked.content);
     }
     exchange->reply({.body = Json(Json::Object{{"tokens", Json::Array(ids.begin(), ids.end())},
                                                {"count", int64_t(ids.size())},
-                                               {"max_model_len", model_->context()}})
+                                               {"max_model_len", model_->context()},
+                                               {"thinks", thinks}})
                                  .dump()});
 }
 

@@ -22,6 +22,14 @@ export const kHostile = `<script>window.hit = 1</script>
 </code></pre><script>window.hit = 10</script>
 \`\`\`
 
+\`\`\`html
+<img src=x onerror="window.hit = 13"><script>window.hit = 14</script></code></pre><svg onload='window.hit = 15'>
+\`\`\`
+
+$<img src=x onerror=window.hit=16>$ \\(<script>window.hit = 17</script>\\) \\[ [x](javascript:window.hit=18) \\]
+
+<think><script>window.hit = 19</script></think>
+
 > # <base href="http://evil.invalid/"> <meta http-equiv=refresh content="0;url=http://evil.invalid/">
 
 <!-- <script>window.hit = 11</script> --> <![CDATA[ x ]]> &lt;script&gt;window.hit = 12&lt;/script&gt;
@@ -31,7 +39,9 @@ export const kHostile = `<script>window.hit = 1</script>
 export const kTiring = ["*".repeat(6000), "`".repeat(3000), "[".repeat(6000), "![](".repeat(1500), "*a ".repeat(3000),
   "**a*".repeat(2000), ">".repeat(3000), "- ".repeat(2000), "_a_".repeat(2000), "|".repeat(4000),
   "|a".repeat(900) + "\n" + "|-".repeat(900), "#".repeat(4000), " ".repeat(5000) + "x", "<".repeat(5000),
-  "1) ".repeat(1000), "http://".repeat(900), "~~".repeat(2000), "\\".repeat(5000), "a".repeat(20000)].join("\n\n");
+  "1) ".repeat(1000), "http://".repeat(900), "~~".repeat(2000), "\\".repeat(5000), "$".repeat(600),
+  "$a".repeat(200), "$$ ".repeat(150), "\\(".repeat(200), "\\[ a ".repeat(100), "|$a|".repeat(100), "<think>\n".repeat(50) + "</think>",
+  "```js\n" + "/*".repeat(200) + "\n" + "\"a\\".repeat(200) + "\n```", "a".repeat(20000)].join("\n\n");
 
 export const kPlain = `## Why the sky is blue
 

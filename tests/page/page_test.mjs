@@ -3,11 +3,13 @@
 // FOLDER gets screenshots for a person to look at. Exit status 77: Chromium or its driver is not installed.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { begun_thought, reading, settings_and_shades, thoughts_formulas_code } from "./answer_tests.mjs";
 import { kHostile, kPlain, kTiring, pieces } from "./hostile.mjs";
-import { answered, browserOrSkip, open, say, serve, set, text } from "./surroundings.mjs";
+import { answered, browserOrSkip, findings, open, say, serve, set, text } from "./surroundings.mjs";
+import { killed, refused_history, talks } from "./talk_tests.mjs";
 
 const [program, repository, pictures] = process.argv.slice(2);
 const kMostWriting = 20;
@@ -51,7 +53,7 @@ async function conversation({ url }) {
   assert.match(await text(page, ".turn:last-of-type .foot .numbers"), /tokens\/s · τ \d.* read before · seed 7/);
   const { name } = (await page.evaluate(() => JSON.parse(sessionStorage.aerie))).conversation;
   assert.match(name, /^[\w-]{20,}$/, "the page does not keep the conversation's name");
-  assert.ok(await page.$$eval("[data-depth]", (spans) => spans.length) > 5, "nothing is drafted");
+  assert.ok(await page.$$eval(".answer [data-depth]", (spans) => spans.length) > 5, "nothing is drafted");
   const before = await answerTexts(page);
   await page.click(".retry");
   await answered(page, 2);
@@ -77,7 +79,7 @@ async function keyboard({ url }) {
   const { page, faults, close } = await open(browser, url);
   const seen = [];
   await page.focus(".skip");
-  for (let i = 0; i < 12; ++i) {
+  for (let i = 0; i < 13; ++i) {
     const name = await focused(page);
     seen.push(name);
     const outline = await page.evaluate(() => {
@@ -87,7 +89,7 @@ async function keyboard({ url }) {
     if (i > 0) assert.ok(outline, name + " does not show its focus");
     await page.keyboard.press("Tab");
   }
-  const order = ["#prompt", "#chat", "#race", "model", "new", "theme", "settings", "log", "prompt", "send", "shade", "draft"];
+  const order = ["#prompt", "#chat", "#race", "model", "talks", "new", "theme", "settings", "log", "prompt", "send", "shade", "draft"];
   assert.deepEqual(seen, order);
   await page.focus("#draft");
   await page.keyboard.press("Space");
@@ -106,7 +108,7 @@ async function keyboard({ url }) {
   assert.equal(await page.$eval("#prompt", (area) => area.value), "one\ntwo");
   await page.keyboard.press("Enter");
   await answered(page, 1);
-  assert.equal(await page.$$eval("[data-depth]", (spans) => spans.length), 0, "drafted although it is switched off");
+  assert.equal(await page.$$eval(".answer [data-depth]", (spans) => spans.length), 0, "drafted although it is switched off");
   assert.deepEqual(faults, []);
   await close();
 }
@@ -189,7 +191,7 @@ async function hostile({ url }) {
   assert.deepEqual(found.links.sort(), ["http:", "https:"]);
   assert.deepEqual(found.attributes.filter((name) => name.startsWith("on") || ["src", "srcset", "action", "srcdoc"].includes(name)), []);
   assert.deepEqual(found.tags.filter((tag) => /^(script|img|iframe|svg|style|form|input|base|meta|object|embed)$/.test(tag)), []);
-  assert.equal(await page.$$eval(".turn:nth-of-type(4) :is(table, ol, pre, blockquote, h4, strong, em)", (nodes) => nodes.length), 9);
+  assert.equal(await page.$$eval(".turn:nth-of-type(4) :is(table, ol, pre, blockquote, h3, strong, em)", (nodes) => nodes.length), 9);
   const policy = (await page.goto(url + "/")).headers()["content-security-policy"];
   assert.match(policy, /^default-src 'none'; script-src 'sha256-[\w+/]{43}='; style-src 'sha256-/);
   assert.doesNotMatch(policy, /unsafe/);
@@ -250,18 +252,25 @@ async function sizes({ url }) {
     for (const [width, height] of [[1280, 800], [390, 844]]) {
       const { page, faults, close } = await open(browser, url, { width, height, scheme });
       const name = (what) => [what, scheme, width].join("-");
+      // Each scheme and each width once.
+      const look = async (what) => {
+        await picture(page, name(what));
+        if ((scheme === "light") === (width === 1280)) assert.deepEqual(await findings(page), [], name(what));
+      };
       await picture(page, name("welcome"));
       await page.evaluate((answer) => test.answers.push(answer), pieces(kPlain));
       await say(page, "Why is the sky blue? Answer briefly, with a table.");
       await answered(page, 1);
-      await picture(page, name("chat"));
+      await page.click("#shade");
+      await look("chat");
       await page.hover("#log");
       await page.mouse.wheel({ deltaY: -9000 });
       await page.waitForSelector("#newest:not([hidden])");
       await picture(page, name("chat-top"));
-      for (const [button, dialog] of [["#settings", "settings"], ["#model", "model"]]) {
+      for (const [button, dialog] of [["#settings", "settings"], ["#model", "model"], ["#talks", "talks"]]) {
         await page.click(button);
-        await picture(page, name(dialog));
+        await page.waitForFunction(() => !document.getAnimations().length);
+        await look(dialog);
         await page.keyboard.press("Escape");
       }
       await page.goto(url + "/#race");
@@ -269,12 +278,32 @@ async function sizes({ url }) {
       await page.click("#race-start");
       await page.waitForSelector("#verdict[data-equal=true]");
       await picture(page, name("race"));
+      const below = await page.$eval(".lanes", (lanes) => lanes.getBoundingClientRect().bottom - innerHeight);
+      assert.ok(below <= 0, `lanes of the race end ${below} pixels below the window`);
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "too wide at " + width);
       assert.deepEqual(faults, []);
       await close();
     }
   }
 }
+
+// The bundled model with a chat template that begins a thought.
+function thinking_model() {
+  const made = path.join(folder, "thinking"), file = path.join(made, "tokenizer_config.json");
+  cpSync(path.join(repository, "models", "aerie-tiny"), made, { recursive: true });
+  const config = JSON.parse(readFileSync(file, "utf8"));
+  writeFileSync(file, JSON.stringify({ ...config, chat_template: "{{ messages[-1].content }}<think>\n" }));
+  return made;
+}
+
+const kTalkTests = [
+  function thoughts_formulas_and_code(server) { return thoughts_formulas_code(browser, server); },
+  function settings(server) { return settings_and_shades(browser, server); },
+  function reading_counts(server) { return reading(browser, server); },
+  function history(server) { return talks(browser, server, path.join(folder, "downloads")); },
+  function no_history(server) { return refused_history(browser, server); },
+  function server_that_ends() { return killed(browser, program, kTiny); },
+];
 
 async function run(test, server) {
   const start = Date.now(), told = await test(server);
@@ -284,13 +313,17 @@ async function run(test, server) {
 const servers = [];
 try {
   servers.push(await serve(program, kTiny));
+  mkdirSync(path.join(folder, "downloads"));
+  for (const test of kTalkTests) await run(test, servers[0]);
+  servers.push(await serve(program, ["-m", thinking_model(), "--draft", "none"]));
+  await run(function begun_thoughts(server) { return begun_thought(browser, server); }, servers.at(-1));
   for (const test of [conversation, keyboard, race, hostile, sizes, ten_thousand_drafted]) await run(test, servers[0]);
   await run(full_context);
   const random = path.join(folder, "random");
   execFileSync(program, ["synth", "--like", "llama-3.1-8b", "--hidden", "64", "--intermediate", "128", "--layers", "2",
                          "--heads", "2", "--kv-heads", "1", "--vocab", "4096", "-o", random, "-q"]);
   servers.push(await serve(program, ["-m", random, "-c", "16384", "--keep", "0", "--parallel", "1"]));
-  for (const test of [stops, ten_thousand]) await run(test, servers[1]);
+  for (const test of [stops, ten_thousand]) await run(test, servers.at(-1));
 } finally {
   for (const server of servers) server.stop();
   await browser.close();

@@ -21,12 +21,12 @@ export async function browserOrSkip() {
   return puppeteer.default.launch({ executablePath, args, headless: true, protocolTimeout: 600_000 });
 }
 
-// Starts `aerie serve`. Returns {url, stop()}.
-export async function serve(program, flags) {
+// Starts `aerie serve`. Returns {url, stop()}; the promise of stop() waits until it has gone.
+export async function serve(program, flags, port = 0) {
   const variables = Object.entries(process.env).filter(([name]) => !/^(AERIE|HF)_/.test(name));
   const cache = path.join(tmpdir(), "aerie_test_cache");
   const env = { ...Object.fromEntries(variables), AERIE_DEVICE: "cpu", XDG_CACHE_HOME: cache };
-  const child = spawn(program, ["serve", "--port", "0", "-t", "1", ...flags], { env, stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(program, ["serve", "--port", String(port), "-t", "1", ...flags], { env, stdio: ["ignore", "ignore", "pipe"] });
   let said = "";
   const url = await new Promise((found, failed) => {
     child.stderr.on("data", (data) => {
@@ -34,15 +34,17 @@ export async function serve(program, flags) {
       const at = / at (http:\S+)\n/.exec(said);
       if (at) found(at[1]);
     });
-    child.on("exit", () => failed(new Error("the server ended: " + said)));
+    child.once("exit", () => failed(new Error("the server ended: " + said)));
   });
-  return { url, stop: () => child.kill("SIGKILL") };
+  const gone = new Promise((done) => child.on("exit", done));
+  return { url, stop: () => child.kill("SIGKILL") && gone };
 }
 
 // Runs in the page before its own script. `test.more` is added to each completion request. If `test.answers` is not
-// empty, its first element, [{text, depth}, ...], replaces the server's stream.
+// empty, its first element, [{text, depth}, ...], replaces the server's stream. A piece may be {thought}, told apart from
+// the answer, or {comment}, a line that is no event. Such a stream waits where `test.until` pieces have come.
 function prepare() {
-  const test = (window.test = { more: {}, answers: [], asked: [], longest: 0, drawn: 0 });
+  const test = (window.test = { more: {}, answers: [], asked: [], longest: 0, drawn: 0, until: Infinity });
   // The characters that the page wrote into the conversation, each as often as it was written.
   const observer = new MutationObserver((changes) => {
     for (const { type, target, addedNodes } of changes)
@@ -60,9 +62,15 @@ function prepare() {
     return new ReadableStream({
       async pull(controller) {
         await new Promise((done) => setTimeout(done, 1));
-        const cycle = pieces.slice(next, next + each);
+        while (next >= test.until) await new Promise((done) => setTimeout(done, 10));
+        const cycle = pieces.slice(next, Math.min(next + each, test.until));
         next += cycle.length;
-        const told = cycle.map(({ text, depth }) => ({ text, depth, from: depth ? "draft" : "target" }));
+        for (const { thought, comment } of cycle) {
+          if (comment) controller.enqueue(encoder.encode(": " + comment + "\n\n"));
+          if (thought) controller.enqueue(encoder.encode(event({ delta: { reasoning_content: thought } })));
+        }
+        const told = cycle.filter(({ text }) => text !== undefined).map(({ text, depth }) => ({ text, depth, from: depth ? "draft" : "target" }));
+        if (!told.length && next < pieces.length) return;
         const aerie = { pieces: told, tokens: next, tau: 3.4, tokens_per_second: 123.4, seed: 5 };
         const finish_reason = next < pieces.length ? null : "stop";
         controller.enqueue(encoder.encode(event({ delta: {}, finish_reason, aerie })));
@@ -101,7 +109,15 @@ export async function open(browser, url, { width = 1280, height = 800, scheme = 
   await page.goto(url + "/", { waitUntil: "load" });
   await page.waitForSelector("#model[data-state]");
   page.setDefaultTimeout(120_000);
-  return { page, faults, close: () => context.close() };
+  return { page, faults, context, close: () => context.close() };
+}
+
+// Each finding of axe-core about the page as it is shown, in a line.
+export async function findings(page) {
+  const { source } = (await import("axe-core").catch(() => skip("npm ci was not run in tests/page"))).default;
+  if (!(await page.evaluate("window.axe !== undefined"))) await page.evaluate(source + ";0");
+  return page.evaluate(async () => (await axe.run()).violations.map(({ id, nodes }) =>
+    id + ": " + nodes.map(({ target, any }) => target.join(" ") + " " + (any[0]?.message ?? "")).slice(0, 3).join(" | ")));
 }
 
 export const text = (page, selector) => page.$eval(selector, (node) => node.textContent);

@@ -14,12 +14,15 @@ STORY = {"prompt": "Once upon a time", "max_tokens": 24, "temperature": 0}
 
 
 def test_small_ones(server):
-    assert json.loads(server.get("/health")) == {"status": "ok"}
+    health = json.loads(server.get("/health"))
+    assert health == {"status": "ok", "started": json.loads(server.get("/v1/models"))["data"][0]["created"]}
     models = json.loads(server.get("/v1/models"))
     assert models["object"] == "list" and [model["id"] for model in models["data"]] == ["aerie-tiny"]
     about = json.loads(server.get("/v1/models/aerie-tiny"))
     assert about["id"] == "aerie-tiny" and about["aerie"]["weights"] == "f16" and about["aerie"]["chat"]
     assert about["aerie"]["drafter"].endswith(", aerie-tiny-eagle") and about["aerie"]["device"], about
+    assert about["aerie"]["sampling"] == {"temperature": 0, "top_k": 0, "top_p": 0.95, "min_p": 0, "repetition_penalty": 1,
+                                          "frequency_penalty": 0, "presence_penalty": 0}, about
     assert server.ask("GET", "/v1/models/other")[0] == 404
     status, headers, page = server.ask("GET", "/")
     assert status == 200 and headers["Content-Type"] == "text/html; charset=utf-8"

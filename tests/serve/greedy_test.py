@@ -147,6 +147,14 @@ def test_templates_that_fail_for_what_was_sent():
             assert max(map(len, server.said().split("\n"))) <= 1100
 
 
+def test_a_template_that_begins_a_thought():
+    with tempfile.TemporaryDirectory() as folder:
+        for template, thinks in (("{{ messages[0].content }}<think>\n", True), ("{{ messages[0].content }}", False)):
+            with Server("-m", with_template(folder, template)) as server:
+                assert server.post("/tokenize", {"messages": USER})["thinks"] == thinks, template
+                assert not server.post("/tokenize", {"content": "<think>"})["thinks"], "the client's own text"
+
+
 def test_too_few_threads():
     if os.geteuid() != 0 or not shutil.which("setpriv") or not shutil.which("prlimit"):
         return "skipped: it takes root, setpriv and prlimit"
@@ -175,4 +183,5 @@ def test_too_few_threads():
 
 
 main([test_who_has_gone_is_not_served, test_slow_readers_have_no_place, test_whole_replies_take_no_more_than_they_must,
-      test_texts_that_cannot_fit, test_templates_that_fail_for_what_was_sent, test_too_few_threads])
+      test_texts_that_cannot_fit, test_templates_that_fail_for_what_was_sent,
+      test_a_template_that_begins_a_thought, test_too_few_threads])

@@ -1,8 +1,8 @@
 # The chat page as one HTML text in a source file, with the hashes of its style and script: browsers run only what
 # matches them.
 set(PAGE_PARTS page.html page.css)
-set(PAGE_SCRIPTS source.js markdown_inline.js markdown_leaves.js markdown.js state.js server.js answer_view.js chat.js
-  race.js main.js)
+set(PAGE_SCRIPTS source.js highlight.js formulas.js thoughts.js markdown_inline.js markdown_leaves.js markdown.js server.js
+  state.js history.js answer_view.js model.js chat.js talks.js race.js main.js)
 
 # A hash in the form of the header: three hexadecimal digits become two of base64.
 function(base64_sha256 name text)

@@ -67,35 +67,129 @@ function say(text) {
   while (said.childElementCount > 3) said.firstChild.remove();
 }
 
-class AnswerView {
-  constructor(onDrawn = () => {}, isQuiet = false) {
+const inSeconds = (seconds) => (seconds < 90 ? Math.max(1, Math.round(seconds)) + " s" : Math.round(seconds / 60) + " min");
+
+// What the model thinks before it answers: folded until the user opens it.
+class ThoughtView {
+  constructor(seconds) {
+    this.summary = make("summary");
     this.body = make("div", { className: "markdown" });
+    this.node = make("details", { className: "thought" }, this.summary, this.body);
+    this.seconds = seconds;  // undefined: not known, or it still thinks
+    this.began = performance.now();
+    this.isOver = false;
+  }
+
+  end(isKept) {
+    this.isOver = true;
+    if (!isKept) this.seconds = (performance.now() - this.began) / 1000;
+  }
+
+  draw() {
+    const took = this.isOver ? this.seconds : (performance.now() - this.began) / 1000;
+    const told = this.isOver ? (took === undefined ? "Thought" : "Thought for " + inSeconds(took))
+                             : "Thinking …" + (took < 1 ? "" : " " + inSeconds(took));
+    if (this.summary.textContent !== told) this.summary.textContent = told;
+  }
+}
+
+// `kept`: the answer was made before, and is shown again. `thinks`: it begins within a thought. `thinking`: how long its
+// thoughts took, in seconds.
+class AnswerView {
+  constructor(onDrawn, { kept = false, thinks = false, thinking = [] } = {}) {
+    this.body = make("div", { className: "body" });
     this.notes = make("div", { className: "notes" });
     this.foot = make("div", { className: "foot" });
     this.node = make("article", { className: "answer" }, this.body, this.notes, this.foot);
     this.node.setAttribute("aria-label", "Answer");
-    this.markdown = new Markdown(this.body, isQuiet ? undefined : (block) => say(block.textContent));
+    this.source = new Source();
+    this.thoughts = new Thoughts(thinks, (...part) => this.take(this.source, ...part), () => this.closePart());
+    this.reasoning = null;  // thoughts that came apart from the answer
+    this.parts = [];        // all that is shown: {markdown, thought, isDone}
+    this.took = thinking;
+    this.isKept = kept;
     this.isOver = false;
+    this.told = "";
     this.onDrawn = onDrawn;
   }
 
   add(text, depth) {
-    this.markdown.add(text, depth);
+    if (this.reasoning?.isOpen) this.closeReasoning();
+    this.source.add(text, depth);
+    this.thoughts.put(this.source.text);
     frames.ask(this);
   }
 
+  // Text of a server that parts thoughts from the answer.
+  think(text) {
+    this.reasoning ??= { source: new Source(), isOpen: true };
+    const { source } = this.reasoning;
+    source.add(text, 0);
+    this.take(source, 0, source.text.length, true);
+    frames.ask(this);
+  }
+
+  closeReasoning() {
+    this.reasoning.isOpen = false;
+    this.closePart();
+  }
+
+  take(source, from, to, isThought) {
+    const last = this.parts.at(-1);
+    if (last && !last.markdown.isOver) return (last.markdown.to = to);
+    const number = this.parts.filter(({ thought }) => thought).length;
+    const thought = isThought ? new ThoughtView(this.took[number]) : null;
+    const root = thought?.body ?? make("div", { className: "markdown" });
+    this.body.append(thought?.node ?? root);
+    if (thought && !this.isKept) say("The model thinks.");
+    const onClosed = this.isKept || isThought ? undefined : (block) => say(block.textContent);
+    const markdown = new Markdown(source, root, from, onClosed);
+    markdown.to = to;
+    this.parts.push({ markdown, thought, isDone: false });
+  }
+
+  closePart() {
+    const { markdown, thought } = this.parts.at(-1);
+    markdown.isOver = true;
+    thought?.end(this.isKept);
+  }
+
+  // How long it thought, each time.
+  thinking() {
+    return this.parts.filter(({ thought }) => thought).map(({ thought }) => thought.seconds);
+  }
+
   end() {
+    if (this.reasoning?.isOpen) this.closeReasoning();
+    this.thoughts.put(this.source.text, true);
     this.isOver = true;
     frames.ask(this);
   }
 
   draw(milliseconds) {
-    if (!this.markdown.draw(milliseconds)) return false;
-    if (this.isOver) {
-      this.markdown.end();
-      this.onDrawn();
+    const until = performance.now() + milliseconds;
+    this.drawFoot();
+    for (const part of this.parts) {
+      if (part.isDone) continue;
+      part.thought?.draw();
+      if (!part.markdown.draw(until - performance.now())) return false;
+      part.isDone = part.markdown.isOver;
     }
+    if (this.isOver) this.onDrawn();
     return true;
+  }
+
+  // Figures of the answer while it is made.
+  tell(text) {
+    this.told = text;
+    frames.ask(this);
+  }
+
+  drawFoot() {
+    if (this.isOver || this.told === this.foot.textContent) return;
+    this.live ??= make("span", { className: "numbers" });
+    this.live.textContent = this.told;
+    if (!this.live.isConnected) this.foot.replaceChildren(this.live);
   }
 
   note(text, ...buttons) {

@@ -4,6 +4,7 @@ const chat = {
   turns: find("#turns"),
   prompt: find("#prompt"),
   running: null,  // an AbortController
+  ended: null,    // a promise: the running answer has ended
   isEditing: false,
 };
 
@@ -36,18 +37,18 @@ async function tokensUntil(turn, signal) {
 }
 
 // Drops the oldest turns if an answer would have no room. Half of the context is freed at once,
-// because all that is left must be prefilled again.
+// because all that is left must be prefilled again. Returns whether the answer begins within a thought.
 async function makeRoom(turn, signal) {
   const before = conversation.first, last = conversation.turns.indexOf(turn);
-  let { count, max_model_len: context } = await tokensUntil(turn, signal);
+  let { count, max_model_len: context, thinks } = await tokensUntil(turn, signal);
   const least = Math.max(1, Math.min(Number(settings.max_tokens) || Infinity, context / 8));
-  if (count + least <= context) return;
+  if (count + least <= context) return thinks;
   while (conversation.first < last && count > context / 2) {
     ++conversation.first;
-    ({ count } = await tokensUntil(turn, signal));
+    ({ count, thinks } = await tokensUntil(turn, signal));
   }
   if (conversation.first > before) showDropped(context);
-  if (count < context) return;
+  if (count < context) return thinks;
   throw new Error(`this message is too long: it makes ${plural(count, "token")}, and the model reads ` +
                   `${grouped(context)} with its answer. Edit it to go on`);
 }
@@ -69,7 +70,8 @@ function showTurn(turn) {
   const user = make("div", { className: "user", textContent: turn.user });
   user.setAttribute("role", "group");
   user.setAttribute("aria-label", "You");
-  turn.node = make("section", { className: "turn" }, user);
+  const heading = make("h2", { className: "unseen", textContent: "Turn " + (conversation.turns.indexOf(turn) + 1) });
+  turn.node = make("section", { className: "turn" }, heading, user);
   chat.turns.append(turn.node);
   find("#welcome").hidden = true;
   refreshActions();
@@ -105,7 +107,7 @@ function figuresText(figures, isLive) {
 
 function finishFoot(turn) {
   const { foot } = turn.view;
-  foot.replaceChildren(newButton("Copy", (event) => copyText(turn.text, event.target)));
+  foot.replaceChildren(newButton("Copy", (event) => copyText(withoutThoughts(turn.text, turn.thinks), event.target)));
   if (turn.figures) foot.append(make("span", { className: "numbers", textContent: figuresText(turn.figures, false) }));
   for (const note of turn.notes ?? []) turn.view.note(note);
   // Once is enough: it is about the machine and the kind of text, not about this answer.
@@ -120,31 +122,48 @@ function setRunning(controller) {
   shown.hidden = false;
   if (document.activeElement === hidden) shown.focus();
   hidden.hidden = true;
+  watch.show();
   refreshActions();
 }
 
-const live = find("#figures");
+// How far a long prompt has been read, and how fast since the first of these counts.
+class ReadingCount {
+  words(read, all) {
+    this.first ??= { read, at: performance.now() };
+    const seconds = (performance.now() - this.first.at) / 1000;
+    const rate = seconds > 0.3 && read > this.first.read ? `, ${grouped(Math.round((read - this.first.read) / seconds))}/s` : "";
+    return `Reading ${grouped(read)} of ${plural(all, "token")}${rate} …`;
+  }
+}
 
-const readingText = (read, all) => `Reading ${grouped(read)} of ${plural(all, "token")} …`;
-const showReading = (read, all) => (live.textContent = readingText(read, all));
+const kKeepEvery = 3000;  // milliseconds from one keeping of an unfinished answer to the next
 
 // Handles the parts of an answer.
 function follow(turn, view) {
   turn.figures = null;
+  let keptAt = performance.now();
   return (part) => {
     if (part.usage && turn.figures)
       Object.assign(turn.figures, { prompt: part.usage.prompt_tokens, completion: part.usage.completion_tokens });
     for (const choice of part.choices) {
       const aerie = choice.aerie;
-      for (const piece of aerie?.pieces ?? []) view.add(piece.text, piece.from === "draft" ? piece.depth : 0);
+      const { content = "", reasoning_content: thought } = choice.delta ?? {};
+      if (thought) view.think(thought);
+      if (aerie?.pieces && !thought)
+        for (const piece of aerie.pieces) view.add(piece.text, piece.from === "draft" ? piece.depth : 0);
+      else if (content)
+        view.add(content, 0);
       if (aerie?.join) conversation.name = aerie.join;
       if (aerie) {
         const { tokens, tau, tokens_per_second, reused, seed, why_hardly_drafted } = aerie;
         turn.figures = { tokens, tau, tokens_per_second, reused, seed, why_hardly_drafted };
-        live.textContent = figuresText(turn.figures, true);
+        view.tell(figuresText(turn.figures, true));
       }
       if (choice.finish_reason) turn.finish = choice.finish_reason;
     }
+    if (performance.now() - keptAt < kKeepEvery) return;
+    keptAt = performance.now();
+    keep();
   };
 }
 
@@ -155,44 +174,53 @@ function endNotes(turn, most) {
   return ["The context is full: the answer ends here. For the next one, the oldest turns make room."];
 }
 
-async function answer(turn) {
-  if (chat.running) return;
+function answer(turn) {
+  if (!chat.running) chat.ended = makeAnswer(turn);
+}
+
+async function makeAnswer(turn) {
   const controller = new AbortController();
   setRunning(controller);
+  conversation.isCut = false;
   turn.view?.node.remove();
   const view = turn.view = new AnswerView(() => finishFoot(turn));
-  Object.assign(turn, { text: "", notes: [], finish: "" });
+  Object.assign(turn, { text: "", runs: [], notes: [], finish: "", thinks: false, figures: null });
   turn.node.append(view.node);
   view.node.setAttribute("aria-busy", "true");
-  live.textContent = "Reading …";
+  view.tell("Reading …");
   scroll.toEnd();
   try {
     await complete(turn, view, controller.signal);
   } catch (error) {
     if (error.name === "AbortError") turn.notes.push("Stopped.");
-    else await refused(error, turn);
+    else if (!conversation.isCut) await refused(error, turn);  // else the page is being left
   }
   view.node.removeAttribute("aria-busy");
-  Object.assign(turn, { text: view.markdown.source.text, runs: view.markdown.source.runs() });
-  setRunning(null);
-  live.textContent = turn.figures ? figuresText(turn.figures, true) : "";
   view.end();
+  Object.assign(turn, { text: view.source.text, runs: view.source.runs(), thinking: view.thinking(), reasoning: view.reasoning?.source.text });
+  setRunning(null);
   say(turn.notes.join(" ") || "The answer is complete.");
-  save();
+  keep();
+}
+
+async function endRunning() {
+  chat.running?.abort();
+  await chat.ended;
 }
 
 async function complete(turn, view, signal) {
-  await makeRoom(turn, signal);
-  const body = { ...sampling(), model: model.id };
+  turn.thinks = view.thoughts.isThinking = Boolean(await makeRoom(turn, signal));
+  const body = { ...sampling(), model: model.id }, count = new ReadingCount();
+  const onRead = (read, all) => view.tell(count.words(read, all));
   const onPart = follow(turn, view);
   if (hasTemplate()) {
     // With `join`, the tokens of this conversation's answers are kept and not prefilled again.
     const join = conversation.name || true;
-    await stream("/v1/chat/completions", { ...body, join, messages: messagesUntil(turn) }, signal, onPart, showReading);
+    await stream("/v1/chat/completions", { ...body, join, messages: messagesUntil(turn) }, signal, onPart, onRead);
   } else {
-    const { max_model_len: context, count } = await tokensUntil(turn, signal);
-    body.max_tokens ??= context - count;
-    await stream("/v1/completions", { ...body, prompt: textUntil(turn) }, signal, onPart, showReading);
+    const { max_model_len: context, count: read } = await tokensUntil(turn, signal);
+    body.max_tokens ??= context - read;
+    await stream("/v1/completions", { ...body, prompt: textUntil(turn) }, signal, onPart, onRead);
   }
   turn.notes = endNotes(turn, Number(settings.max_tokens));
 }
@@ -200,6 +228,7 @@ async function complete(turn, view, signal) {
 async function refused(error, turn) {
   turn.notes.push(message(error) + ".");
   if (error.status === 401) openSettings("The server asks for its API key.");
+  if (error.status === 404) showModel();  // another server may have come, with another model
 }
 
 function send() {
@@ -207,14 +236,15 @@ function send() {
   if (chat.running || !/\S/.test(text)) return;
   if (chat.isEditing) conversation.turns.pop().node.remove();
   endEdit();
+  find("#offer").hidden = true;
   const turn = { user: text };
   conversation.turns.push(turn);
   conversation.first = Math.min(conversation.first, conversation.turns.length - 1);
   chat.prompt.value = "";
   fit(chat.prompt);
   showTurn(turn);
-  save();
   answer(turn);
+  keep();
 }
 
 function beginEdit() {
@@ -234,17 +264,38 @@ function endEdit() {
   find(".edited")?.classList.remove("edited");
 }
 
-function newChat() {
-  chat.running?.abort();
-  for (const turn of conversation.turns) turn.node.remove();
-  Object.assign(conversation, { turns: [], first: 0, name: "" });
+// Puts another conversation in the place of the shown one.
+function showTalk(talk) {
+  for (const turn of conversation.turns) turn.node?.remove();
   find("#dropped")?.remove();
-  find("#welcome").hidden = false;
-  live.textContent = "";
   endEdit();
+  Object.assign(conversation, emptyTalk(), talk, { isElsewhere: false });
+  find("#welcome").hidden = conversation.turns.length > 0;
+  showKept();
+  scroll.toEnd();
   save();
+}
+
+async function newChat() {
+  await endRunning();
+  const before = { ...plainTalk(), kept: conversation.kept };
+  showTalk(emptyTalk());
   location.hash = "#chat";
   chat.prompt.focus();
+  if (before.turns.length)
+    offer(archive.isRefused ? "The talk has ended." : "The talk is in the history.", "Undo", () => showTalk(before));
+}
+
+// A line above the message, with a button that does something about it.
+function offer(text, label, onClick, place = find("#offer")) {
+  const close = () => (place.hidden = true);
+  const act = label && newButton(label, () => {
+    close();
+    onClick();
+  });
+  place.replaceChildren(make("span", { textContent: text }), ...(act ? [act] : []), newButton("Close", close));
+  place.hidden = false;
+  say(text);
 }
 
 // Shows the conversation after a reload. Long answers are drawn frame by frame, too.
@@ -252,13 +303,15 @@ function showKept() {
   for (const turn of conversation.turns) {
     showTurn(turn);
     if (turn.text === undefined) continue;
-    turn.view = new AnswerView(() => finishFoot(turn), true);
+    turn.view = new AnswerView(() => finishFoot(turn), { kept: true, thinks: turn.thinks, thinking: turn.thinking });
     turn.node.append(turn.view.node);
+    if (turn.reasoning) turn.view.think(turn.reasoning);
     const runs = turn.runs ?? [turn.text.length, 0];
     for (let i = 0, at = 0; i < runs.length; at += runs[i], i += 2)
       turn.view.add(turn.text.slice(at, at + runs[i]), runs[i + 1]);
     turn.view.end();
   }
+  refreshActions();
   showDropped();
 }
 
@@ -292,4 +345,5 @@ function beginChat() {
   });
   scroll.begin();
   showKept();
+  synchronize();
 }

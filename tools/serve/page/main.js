@@ -1,40 +1,6 @@
-// Settings, the model card, colours, keys.
+// Settings, colours, keys.
 
-const model = { id: "", chat: true };
-
-function cardRows(about) {
-  const more = about.aerie ?? {};
-  const memory = more.memory_bytes ? (more.memory_bytes / 2 ** 30).toFixed(2) + " GiB" : "";
-  return [["Name", about.id], ["Architecture", more.architecture],
-          ["Parameters", more.parameters && (more.parameters >= 1e9 ? (more.parameters / 1e9).toFixed(1) + " billion" : (more.parameters / 1e6).toFixed(1) + " million")],
-          ["Weights", more.weights], ["Context", about.max_model_len && plural(about.max_model_len, "token")],
-          ["Device", more.device], ["Drafter", more.drafter], ["Memory", memory],
-          ["Chat template", more.chat === false ? "none: it goes on with a text" : ""], ["aerie", more.version]]
-    .filter(([, value]) => value);
-}
-
-async function showModel() {
-  const state = find("#model");
-  try {
-    const about = (await ask("/v1/models")).data[0];
-    Object.assign(model, { id: about.id, chat: about.aerie?.chat });
-    find("#model-name").textContent = about.id;
-    document.title = about.id + " · aerie";
-    for (const card of document.querySelectorAll("dl.card"))
-      card.replaceChildren(...cardRows(about).map(([name, value]) =>
-        make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: value }))));
-    const drafts = about.aerie?.can_draft !== false;
-    find("#draft").disabled = !drafts;
-    if (!drafts) find("#draft").closest("label").title = "The server was started without a drafter";
-    state.dataset.state = "ready";
-  } catch (error) {
-    find("#model-name").textContent = error.status === 401 ? "needs a key" : "not reached";
-    state.dataset.state = "failed";
-    if (error.status === 401) openSettings("The server asks for its API key.");
-  }
-}
-
-const kFields = { system: "#system", temperature: "#temperature", seed: "#seed", max_tokens: "#max-tokens", key: "#key" };
+const kFields = Object.fromEntries(["system", "seed", "key", ...kNumbers].map((name) => [name, "#" + name.replaceAll("_", "-")]));
 
 function openSettings(reason) {
   const dialog = find("#settings-dialog");
@@ -82,16 +48,18 @@ function beginSettings() {
     field.value = settings[name];
     field.addEventListener("change", () => readSetting(name, field));
   }
-  const shade = () => (document.documentElement.dataset.shade = settings.shade);
-  for (const name of ["shade", "draft"]) {
-    const box = find("#" + name);
-    box.checked = settings[name];
-    box.addEventListener("change", () => {
-      settings[name] = box.checked;
-      shade();
-      save();
-    });
-  }
+  find("#draft").checked = settings.draft;
+  find("#draft").addEventListener("change", ({ target }) => {
+    settings.draft = target.checked;
+    save();
+  });
+  // Plain text is what a reader expects: shades are for who asks for them, and the choice is remembered.
+  const box = find("#shade"), shade = () => (document.documentElement.dataset.shade = box.checked);
+  box.checked = stored(() => localStorage, kShadeName) === "on";
+  box.addEventListener("change", () => {
+    stored(() => localStorage, kShadeName, box.checked ? "on" : "off");
+    shade();
+  });
   shade();
   find("#settings").addEventListener("click", () => openSettings());
   find("#model").addEventListener("click", () => find("#model-dialog").showModal());
@@ -131,17 +99,17 @@ restore();
 beginColours();
 beginSettings();
 beginChat();
+beginTalks();
 beginRace();
-showModel();
+watch.begin();
 showView();
 addEventListener("hashchange", showView);
 addEventListener("keydown", onKey);
 addEventListener("pagehide", () => {
   // An unfinished answer is kept as far as it has come.
-  const turn = conversation.turns.at(-1);
-  if (chat.running && turn?.view) {
-    const { source } = turn.view.markdown;
-    Object.assign(turn, { text: source.text, runs: source.runs(), notes: ["The page was left before the answer was whole."] });
+  if (chat.running) {
+    conversation.isCut = true;
+    conversation.turns.at(-1).notes = ["The page was left before the answer was whole."];
   }
   save();
 });

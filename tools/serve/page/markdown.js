@@ -4,13 +4,16 @@
 
 // A block that contains blocks of its own.
 class Holder extends Leaf {
-  constructor(tag, level) {
+  constructor(tag, level, outline) {
     super(tag, kLongItem);
-    this.level = level;
+    Object.assign(this, { level, outline });
   }
   draw(source, tail) {
     this.node.replaceChildren();
-    const inner = new Blocks(source, this.node, this.level + 1);
+    // It is drawn again and again, and its headings follow those before it.
+    this.levelBefore ??= this.outline.level;
+    this.outline.level = this.levelBefore;
+    const inner = new Blocks(source, this.node, this.level + 1, this.outline);
     for (const [from, to] of this.lines) inner.line(from, to);
     if (tail) inner.line(...this.stripped(source.text.slice(...tail), ...tail));
     inner.end();
@@ -21,8 +24,8 @@ class Holder extends Leaf {
 }
 
 class Quote extends Holder {
-  constructor(level) {
-    super("blockquote", level);
+  constructor(level, outline) {
+    super("blockquote", level, outline);
   }
   takes(line) {
     return kQuote.test(line);
@@ -33,8 +36,8 @@ class Quote extends Holder {
 }
 
 class Item extends Holder {
-  constructor(line, level) {
-    super("li", level);
+  constructor(line, level, outline) {
+    super("li", level, outline);
     const [, indent, mark, gap] = kItem.exec(line);
     this.width = indent.length + mark.length + Math.max(1, gap?.length ?? 0);
     this.kind = /\d/.test(mark) ? "ol" + mark.at(-1) : mark;
@@ -61,11 +64,13 @@ class Item extends Holder {
 }
 
 class Blocks {
-  // onClosed is called with the element of each block that will not change any more.
-  constructor(source, root, level = 0, onClosed = () => {}) {
+  // `outline` has the level of the newest heading. onClosed is called with the element of each block that will not
+  // change any more.
+  constructor(source, root, level, outline, onClosed = () => {}) {
     this.source = source;
     this.root = root;
     this.level = level;
+    this.outline = outline;
     this.onClosed = onClosed;
     this.open = null;
     this.list = null;
@@ -90,10 +95,10 @@ class Blocks {
   begun(line) {
     const deep = this.level >= kMaxLevels;
     if (kFence.test(line)) return new Fence(line);
-    if (kHeading.test(line)) return new Heading(line);
+    if (kHeading.test(line)) return new Heading(line, this.outline);
     if (kRule.test(line)) return new Rule();
-    if (kQuote.test(line) && !deep) return new Quote(this.level);
-    if (kItem.test(line) && !deep) return new Item(line, this.level);
+    if (kQuote.test(line) && !deep) return new Quote(this.level, this.outline);
+    if (kItem.test(line) && !deep) return new Item(line, this.level, this.outline);
     return new Paragraph();
   }
 
@@ -116,7 +121,7 @@ class Blocks {
   // A table begins with a row of names and one of dashes.
   becomesTable(line, from, to) {
     const open = this.open;
-    if (!(open instanceof Paragraph) || open.lines.length !== 1 || !kDivider.test(line)) return false;
+    if (!(open instanceof Paragraph) || open.lines.length !== 1 || open.formula || !kDivider.test(line)) return false;
     const head = open.lines[0], cells = cellsOf(this.source, [from, to]);
     if (!line.includes("|") || !this.source.text.slice(...head).includes("|")) return false;
     if (cellsOf(this.source, head).length !== cells.length) return false;
@@ -128,6 +133,7 @@ class Blocks {
   close() {
     if (!this.open) return;
     this.open.draw(this.source, null, false);
+    if (this.open instanceof Heading) this.outline.level = this.open.level;
     this.onClosed(this.open.node);
     this.open = null;
   }
@@ -138,6 +144,7 @@ class Blocks {
     this.passing.node.remove();
     if (list !== this.root && !list?.hasChildNodes()) list?.remove();
     this.list = this.listBefore;
+    this.outline.level = this.levelBefore;
     this.passing = null;
   }
 
@@ -151,6 +158,7 @@ class Blocks {
     this.open?.draw(this.source, goesOn || (isCode && tail) ? tail : null, true);
     if (!tail || goesOn || isBlank(line)) return;
     this.listBefore = this.list;
+    this.levelBefore = this.outline.level;
     this.passing = this.begun(line);
     this.place(this.passing);
     if (this.passing instanceof Fence) return;
@@ -164,35 +172,34 @@ class Blocks {
   }
 }
 
-// A text that is drawn into an element while it arrives.
+// A part of a text, which is drawn into an element while it arrives.
 class Markdown {
-  constructor(root, onClosed) {
-    this.source = new Source();
-    this.blocks = new Blocks(this.source, root, 0, onClosed);
-    this.at = 0;  // where the unfinished line begins
-  }
-
-  add(text, depth) {
-    this.source.add(text, depth);
+  constructor(source, root, from, onClosed) {
+    this.source = source;
+    this.blocks = new Blocks(source, root, 0, { level: 2 }, onClosed);
+    this.at = from;  // where the unfinished line begins
+    this.to = from;  // where the part ends so far
+    this.isOver = false;
   }
 
   // Draws for at most so many milliseconds. False: there is more to draw.
   draw(milliseconds) {
     const until = performance.now() + milliseconds;
     while (this.takeLine()) if (performance.now() > until) return false;
-    this.blocks.draw(this.at, this.source.text.length);
+    if (this.isOver) this.end();
+    else this.blocks.draw(this.at, this.to);
     return true;
   }
 
   end() {
-    if (this.at < this.source.text.length) this.blocks.line(this.at, this.source.text.length);
-    this.at = this.source.text.length;
+    if (this.at < this.to) this.blocks.line(this.at, this.to);
+    this.at = this.to;
     this.blocks.end();
   }
 
   // Lines that are too long are taken in parts.
   takeLine() {
-    const text = this.source.text, near = text.slice(this.at, this.at + kLongLine + 1);
+    const near = this.source.text.slice(this.at, Math.min(this.to, this.at + kLongLine + 1));
     const end = near.indexOf("\n");
     if (end >= 0) {
       this.blocks.line(this.at, this.at + end);

@@ -1,6 +1,6 @@
 // The inline elements of a line or a paragraph of Markdown.
 
-const kMarks = /[\\`*_~[!<h]/g;
+const kMarks = /[\\`$*_~[!<h]/g;
 const kEscapable = /[!-/:-@[-`{-~]/;
 const kWord = /[\p{L}\p{N}_]/u;
 const kBareUrl = /https?:\/\/[^\s<>"'`|]+/y;
@@ -43,7 +43,7 @@ class Inline {
       this.plain(parent, plain, i);
       if (span.node) parent.append(span.node);
       i = plain = span.end;
-      if (span.keeps) ++i;  // the escaped character is text
+      i += span.skip ?? 0;
     }
     this.plain(parent, plain, to);
   }
@@ -58,12 +58,14 @@ class Inline {
     }
   }
 
-  // The span that begins at i: {node, end}; null if it is a plain character.
+  // The span that begins at i: {node, end, skip}; null if it is a plain character. `skip` characters behind it are text.
   span(i, to, nesting) {
     const text = this.text;
     switch (text[i]) {
       case "\\":
-        return i + 1 < to && kEscapable.test(text[i + 1]) ? { end: i + 1, keeps: true } : null;
+        return this.formula(i, to) ?? this.escaped(i, to);
+      case "$":
+        return this.formula(i, to);
       case "`":
         return this.code(i, to);
       case "*":
@@ -107,6 +109,38 @@ class Inline {
     });
   }
 
+  // An escaped bracket keeps its backslash: it may be of a formula.
+  escaped(i, to) {
+    const next = i + 1 < to ? this.text[i + 1] : " ";
+    if ("()[]".includes(next)) return { end: i, skip: 2 };
+    return kEscapable.test(next) ? { end: i + 1, skip: 1 } : null;
+  }
+
+  formula(i, to) {
+    let end = formulaEnd(this.text, i, to), close = end - 2;
+    const isSingle = this.text[i] === "$" && this.text[i + 1] !== "$", isDisplay = kDisplay.test(this.text.slice(i, i + 2));
+    if (end < 0) {
+      // It is a formula already while its end is yet to come.
+      const isBegun = this.isOpen && to === this.text.length && i + 2 < to;
+      if (isSingle || !isBegun || !kClosings[this.text.slice(i, i + 2)]) return null;
+      close = end = to;
+    }
+    const size = isSingle ? 1 : 2, node = make("span", { className: isDisplay ? "formula display" : "formula" });
+    if (isSingle) close = end - 1;
+    this.within(node, i, i + size, "mark");
+    this.plain(node, i + size, close);
+    this.within(node, close, end, "mark");
+    // The line break behind a line of its own would show as an empty line.
+    if (isDisplay && this.text[end] === "\n" && end < to) this.plain(node, end, ++end);
+    return { node, end };
+  }
+
+  within(parent, from, to, className) {
+    const node = make("span", { className });
+    this.plain(node, from, to);
+    if (from < to) parent.append(node);
+  }
+
   code(i, to) {
     const count = this.runAt(i, to);
     let close = this.closingTicks(i + count, to, count), end = close + count;
@@ -141,8 +175,9 @@ class Inline {
       if (this.text[i] === "`") {
         const run = this.runAt(i, to), end = this.closingTicks(i + run, to, run);
         i = end < 0 ? i + run - 1 : end + run - 1;
-      } else if (this.text[i] === "\\") {
-        ++i;
+      } else if (this.text[i] === "\\" || this.text[i] === "$") {
+        const end = formulaEnd(this.text, i, to);
+        i = end > 0 ? end - 1 : this.text[i] === "$" ? i : i + 1;
       } else if (this.text[i] === mark) {
         const run = this.runAt(i, to), last = i + run;
         const closes = run >= size && (size === 2 || run !== 2) && i > from && !/\s/.test(this.text[i - 1]);

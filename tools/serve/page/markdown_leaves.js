@@ -33,9 +33,14 @@ class Leaf {
 class Paragraph extends Leaf {
   constructor() {
     super("p", kLongParagraph);
+    this.formula = null;  // the mark that closes the open one
   }
   takes(line) {
-    return !isBlank(line) && !beginsOther(line);
+    return !isBlank(line) && (this.formula !== null || !beginsOther(line));
+  }
+  add(line, from, to) {
+    super.add(line, from, to);
+    this.formula = openFormula(line, this.formula);
   }
   draw(source, tail, isOpen) {
     this.node.replaceChildren();
@@ -43,9 +48,15 @@ class Paragraph extends Leaf {
   }
 }
 
+// Headings of an answer stand below that of its turn, and leave out no level, whatever the model wrote; they look as it
+// meant them.
 class Heading extends Leaf {
-  constructor(line) {
-    super("h" + Math.min(6, kHeading.exec(line)[1].length + 2), 0);  // below the page's headings
+  constructor(line, outline) {
+    const level = kHeading.exec(line)[1].length;
+    const shown = Math.min(6, level + 2, outline.level + 1);
+    super("h" + shown, 0);
+    this.level = shown;
+    this.node.dataset.level = level;
   }
   takes() {
     return false;
@@ -72,16 +83,18 @@ class Rule extends Leaf {
   draw() {}
 }
 
-// A block of code. Text is only ever appended to it.
+// A block of code. Text is only ever appended to it, but for the word that is arriving.
 class Fence {
   constructor(line) {
-    const [, mark, language] = kFence.exec(line);
+    const [, mark, info] = kFence.exec(line), name = info.trim().split(" ")[0];
     this.mark = mark;
     this.code = make("pre", { tabIndex: 0 });
     const copy = make("button", { type: "button", className: "link copy", textContent: "Copy" });
-    const bar = make("div", { className: "bar" }, make("span", { textContent: language.trim().split(" ")[0] }), copy);
+    const bar = make("div", { className: "bar" }, make("span", { textContent: name }), copy);
     this.node = make("figure", { className: "code" }, bar, this.code);
     copy.addEventListener("click", () => copyText(this.code.textContent, copy));
+    const language = languageOf(name);
+    this.lexer = language ? new Lexer(language) : null;
     this.isFull = false;
     this.count = 0;
     this.drawn = -1;  // the source is drawn up to here
@@ -100,24 +113,33 @@ class Fence {
     else this.pending.push([from, to, isCut ? "" : "\n"]);
   }
   draw(source, tail) {
+    this.arriving?.remove();
+    this.arriving = null;
     for (const [from, to, end] of this.pending) {
-      this.append(source, from, to);
+      this.append(source, from, to, true);
       this.chunk.append(end);
       ++this.count;
-      if (!end) this.chunk = null;  // the line was too long and continues below
+      if (end) this.lexer?.endLine();
+      else this.chunk = null;  // the line was too long and continues below
     }
     this.pending = [];
-    if (tail && !this.closes(source.text.slice(...tail))) this.append(source, ...tail);
+    if (tail && !this.closes(source.text.slice(...tail))) this.append(source, ...tail, false);
   }
-  append(source, from, to) {
+  append(source, from, to, isWhole) {
     if (!this.chunk || (this.count % kChunkLines === 0 && this.count !== this.begun)) {
       this.begun = this.count;
       this.chunk = make("code");
       this.code.append(this.chunk);
     }
     from = Math.max(from, this.drawn);
-    if (from < to) source.emit(this.chunk, from, to);
-    this.drawn = Math.max(this.drawn, to);
+    if (from >= to) return;
+    const take = (begin, end, kind) => source.emit(this.chunk, begin, end, kind);
+    this.drawn = this.lexer ? this.lexer.read(source.text, from, to, isWhole, take) : to;
+    if (!this.lexer) take(from, to, "");
+    if (this.drawn === to) return;
+    this.arriving = make("span");
+    source.emit(this.arriving, this.drawn, to);
+    this.chunk.append(this.arriving);
   }
 }
 
@@ -125,8 +147,11 @@ class Fence {
 function cellsOf(source, [from, to]) {
   const cells = [];
   let begin = from, isCode = false;
+  const line = source.text.slice(from, to);
   for (let i = from; i <= to; ++i) {
-    if (i < to && source.text[i] === "\\") ++i;
+    const formula = i < to && !isCode ? formulaEnd(line, i - from, line.length) : -1;
+    if (formula > 0) i = from + formula - 1;
+    else if (i < to && source.text[i] === "\\") ++i;
     else if (i < to && source.text[i] === "`") isCode = !isCode;
     else if (i === to || (source.text[i] === "|" && !isCode)) {
       cells.push([begin, Math.min(i, to)]);

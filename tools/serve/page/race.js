@@ -116,8 +116,9 @@ function raceBody() {
 async function runRace(signal) {
   const tokens = Math.max(2, Number(find("#race-tokens").value) || 200);
   const body = raceBody(), path = hasTemplate() ? "/v1/chat/completions" : "/v1/completions";
+  const count = new ReadingCount();
   tell("Reading the prompt …");
-  await stream(path, { ...body, max_tokens: 1, draft: true }, signal, () => {}, (read, all) => tell(readingText(read, all)));
+  await stream(path, { ...body, max_tokens: 1, draft: true }, signal, () => {}, (read, all) => tell(count.words(read, all)));
   const ratios = [];
   for (let round = 1; round <= ROUNDS; ++round) {
     for (const lane of raceLanes) lane.clear();
@@ -139,6 +140,7 @@ function setRacing(controller) {
   race.running = controller;
   find("#race-start").hidden = Boolean(controller);
   find("#race-stop").hidden = !controller;
+  watch.show();
 }
 
 // Runs `work` with a signal that Stop aborts.
@@ -163,6 +165,14 @@ function startRace() {
   find("#replay").hidden = true;
   delete find("#verdict").dataset.equal;
   whileRacing(runRace);
+  showLanes();
+}
+
+// On a phone both lanes fit the window once the prompt is scrolled away.
+function showLanes() {
+  if (find(".lanes").getBoundingClientRect().bottom <= innerHeight) return;
+  find("#race-prompt").blur();  // the keyboard would take their place
+  find("#verdict").scrollIntoView({ block: "start" });
 }
 
 // Shows both runs again, at the speed at which they came.
@@ -173,6 +183,7 @@ async function replay(signal) {
     Object.assign(lane, { parts: runs[i].parts, result: runs[i].result });
     lane.node.classList.add("running");
   });
+  showLanes();
   const began = performance.now();
   const isOver = () => runs.every((run) => run.next === run.parts.length);
   while (!isOver() && !signal.aborted) {

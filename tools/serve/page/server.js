@@ -18,11 +18,17 @@ async function request(path, body, signal) {
   try {
     reply = await fetch(path, options);
   } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Error("the server cannot be reached");
+    throw lost(error, "the server cannot be reached");
   }
   if (reply.ok) return reply;
   throw new ServerError(reply.status, (await reply.json().catch(() => null))?.error);
+}
+
+// Browsers have words of their own for a connection that fails. The state of the server is looked at anew then.
+function lost(error, words) {
+  if (error.name === "AbortError") return error;
+  watch.soon();
+  return new Error(words);
 }
 
 const ask = async (path, body, signal) => (await request(path, body, signal)).json();
@@ -47,8 +53,10 @@ async function stream(path, body, signal, onPart, onRead) {
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "", since = performance.now();
   while (true) {
-    const { value, done } = await reader.read();
-    if (done) throw new Error("the server ended the answer before it was whole");
+    const { value, done } = await reader.read().catch((error) => {
+      throw lost(error, "the connection to the server broke before the answer was whole");
+    });
+    if (done) throw lost({}, "the server ended the answer before it was whole");
     const events = (rest + value).split("\n\n");
     rest = events.pop();
     for (const event of events) {
@@ -73,4 +81,6 @@ const grouped = (value) => value.toLocaleString("en-US").replaceAll(",", "\u202f
 const sentence = (words) => words[0].toUpperCase() + words.slice(1) + ".";
 const plural = (count, word) => grouped(count) + " " + word + (count === 1 ? "" : "s");
 const randomSeed = () => crypto.getRandomValues(new Uint32Array(1))[0];
+// A name that nobody else has. Pages by plain HTTP have no crypto.randomUUID.
+const randomName = () => [...crypto.getRandomValues(new Uint32Array(4))].map((part) => part.toString(36)).join("");
 const message = (error) => error.message.charAt(0).toUpperCase() + error.message.slice(1);

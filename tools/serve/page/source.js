@@ -28,13 +28,13 @@ class Source {
     this.depths.fill(Math.min(depth, 255), from, this.text.length);
   }
 
-  // Appends a part of the text, with drafted tokens in spans.
-  emit(parent, from, to) {
+  // Appends a part of the text, with drafted tokens, and text of some kind, in spans.
+  emit(parent, from, to, kind = "") {
     while (from < to) {
       const depth = this.depths[from];
       let end = from + 1;
       while (end < to && this.depths[end] === depth) ++end;
-      appendShaded(parent, this.text.slice(from, end), depth);
+      appendShaded(parent, this.text.slice(from, end), depth, kind);
       from = end;
     }
   }
@@ -52,10 +52,11 @@ class Source {
 
 const kDeepest = 6;  // deeper tokens get its shade
 
-function appendShaded(parent, text, depth) {
-  if (!depth) return parent.append(text);
+function appendShaded(parent, text, depth, kind = "") {
+  if (!depth && !kind) return parent.append(text);
   const span = document.createElement("span");
-  span.dataset.depth = Math.min(depth, kDeepest);
+  if (depth) span.dataset.depth = Math.min(depth, kDeepest);
+  if (kind) span.className = "code-" + kind;
   span.textContent = text;
   parent.append(span);
 }
