@@ -77,7 +77,9 @@ void tell_dropped_system_messages(const Tokenizer& tokenizer) {
 class ServingThread {
   public:
     ServingThread(Server& server, RequestHandler& first)
-        : server_(server), threads_(start_threads(1, [&] { server.run(first); }, [] {})) {}
+        : server_(server),
+          threads_(start_threads(
+              1, [&] { server.run(first); }, [] {})) {}
     ~ServingThread() {
         if (!threads_.front().joinable()) return;
         server_.stop();

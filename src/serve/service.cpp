@@ -21,8 +21,8 @@ const Problem kStopping(503, "server_stopping", "the server is being stopped");
 const Problem kTooMany(429, "queue_full", "too many requests are waiting; try again later");
 constexpr size_t kMaxUnreadBytes = 64 << 20;  // bodies that no worker has read yet
 
-// What a log may say of an error in the shape of OpenAI's API: its code and the member that is
-// wrong. The message may quote what a client wrote.
+// The part of an error in the shape of OpenAI's API that a log may have: its code and the member
+// that is wrong. The message may quote what a client wrote.
 std::string reason_of(const std::string& body) {
     const Json json = Json::parse(body, "reply");
     const Json* error = json.find("error");

@@ -81,6 +81,10 @@ const watch = {
     if (state?.status === "ok") {
       this.wait = kLookEvery;
       if (this.state !== "ready" || state.started !== this.started) await this.again(state);
+    } else if (state?.status === "loading") {
+      this.wait = kLookLeast;
+      this.set("loading");
+      find("#state").textContent = state.stage;
     } else {
       this.wait = this.state === "ready" ? kLookLeast : Math.min(kLookSeldom, this.wait * 1.5);
       this.set(state?.status === "draining" ? "is ending" : state ? "not ready" : "unreachable");
