@@ -66,7 +66,7 @@ class Run {
     void check_same(const TrainingSetup& old) const;
     void learn(HeadTraining& training);
     void evaluate(HeadTraining& training);
-    bool is_time_to_evaluate(double way, double last_way) const;
+    bool is_time_to_evaluate() const;
     double way() const;
     void report(const Trainer& trainer, double loss, bool is_new);
     void evaluate_kinds(Trainer& trainer);
@@ -79,6 +79,8 @@ class Run {
     TrainingState state_;
     TrainingReport report_;
     Evaluation evaluation_;
+    double evaluated_way_ = 0;                          // where the newest evaluation was
+    double evaluated_ = 0, seconds_of_evaluation_ = 0;  // when it ended, and what it took
     double start_ = 0;
     double seconds_before_ = 0;
     int64_t tokens_before_ = 0;
@@ -196,8 +198,12 @@ double Run::way() const {
     return std::min(1.0, state_.seconds / (3600 * options_.hours));
 }
 
-bool Run::is_time_to_evaluate(double way, double last_way) const {
-    return way >= 1 || int(way * kEvaluations) > int(last_way * kEvaluations);
+// Where the length is given in hours, evaluations take a ninth of the time at most. Where it is
+// given in steps, they come at the same steps on every machine.
+bool Run::is_time_to_evaluate() const {
+    if (way() >= 1) return true;
+    if (int(way() * kEvaluations) <= int(evaluated_way_ * kEvaluations)) return false;
+    return options_.steps > 0 || steady_seconds() - evaluated_ >= 8 * seconds_of_evaluation_;
 }
 
 void Run::report(const Trainer& trainer, double loss, bool is_new) {
@@ -220,7 +226,11 @@ void Run::report(const Trainer& trainer, double loss, bool is_new) {
 
 // Judges the head on the texts that were held out, and writes it if it is the best so far.
 void Run::evaluate(HeadTraining& training) {
+    const double start = steady_seconds();
     evaluation_ = training.trainer.evaluate(held_out_.texts);
+    evaluated_ = steady_seconds();
+    seconds_of_evaluation_ = evaluated_ - start;
+    evaluated_way_ = way();
     const double tau = evaluation_.expected_tau();
     if (state_.best_step >= 0 && tau <= state_.best_tau) {
         ++state_.since_best;
@@ -238,6 +248,7 @@ void Run::learn(HeadTraining& training) {
     start_ = steady_seconds();
     seconds_before_ = state_.seconds;
     tokens_before_ = trainer.tokens();
+    evaluated_way_ = way();
     double saved = start_;
     const auto tick = [&] { state_.seconds = seconds_before_ + steady_seconds() - start_; };
     const auto save = [&] {
@@ -253,11 +264,10 @@ void Run::learn(HeadTraining& training) {
         save();
     }
     while (way() < 1 && state_.since_best < options_.patience && !is_cancelled()) {
-        const double before = way();
-        const double loss = trainer.step(learnt_.texts, before);
+        const double loss = trainer.step(learnt_.texts, way());
         state_.steps = trainer.steps();
         tick();
-        const bool is_new = is_time_to_evaluate(way(), before);
+        const bool is_new = is_time_to_evaluate();
         if (is_new) evaluate(training);
         tick();
         report(trainer, loss, is_new);

@@ -69,7 +69,7 @@ TEST(VariantMemory, RequestsAreCopied) {
         const size_t refused = refuse_each([&] {
             CompletionRequest copy = request, other;
             other = copy;
-            EXPECT_EQ(other.prompt.index(), request.prompt.index());
+            EXPECT_EQ(other.prompts.at(0).index(), request.prompts.at(0).index());
         });
         EXPECT_GE(refused, 2u);
     }
