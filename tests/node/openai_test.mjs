@@ -2,18 +2,12 @@
 //   openai_test.mjs PROGRAM REPOSITORY
 // Needs `npm ci` in this folder; without it the test is skipped (exit status 77).
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
-import path from "node:path";
+import { generate, serve } from "./serving.mjs";
 
 const OpenAI = await import("openai").then((module) => module.default, () => {
   console.log("SKIPPED: no openai package; run npm ci in tests/node");
   process.exit(77);
 });
-const [program, repository] = process.argv.slice(2);
-const model = path.join(repository, "models", "aerie-tiny");
-const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(AERIE_|OPENAI_|HF_)/.test(name)));
-env.AERIE_DEVICE = "cpu";
-
 let calls = 0;
 const counted = (...given) => {
   ++calls;
@@ -21,23 +15,9 @@ const counted = (...given) => {
 };
 
 async function start(...flags) {
-  const server = spawn(program, ["serve", "--port", "0", "-m", model, "-t", "1", ...flags],
-    { env: { ...env, AERIE_API_KEY: "secret" }, stdio: ["ignore", "ignore", "pipe"] });
-  let said = "";
-  const port = await new Promise((resolve, reject) => {
-    server.stderr.on("data", (data) => {
-      said += data;
-      const found = / at http:\/\/\S+:(\d+)\n/.exec(said);
-      if (found) resolve(found[1]);
-    });
-    server.on("exit", () => reject(new Error(said)));
-  });
-  const client = (more) => new OpenAI({ apiKey: "secret", baseURL: `http://127.0.0.1:${port}/v1`, fetch: counted, maxRetries: 0, ...more });
+  const { server, baseURL } = await serve(...flags);
+  const client = (more) => new OpenAI({ apiKey: "secret", baseURL, fetch: counted, maxRetries: 0, ...more });
   return { server, client, ask: client() };
-}
-
-function generate(prompt, ...flags) {
-  return JSON.parse(execFileSync(program, ["generate", "-m", model, "-p", prompt, "-t", "1", "-q", "--json", ...flags], { env }));
 }
 
 const messages = [{ role: "user", content: "Tell me a story." }];
@@ -94,7 +74,7 @@ async function streams({ ask }) {
   assert.equal(all.usage.total_tokens, whole.usage.total_tokens);
   assert.ok(all.parts > 4);
   // The client's own helper that joins the parts of a stream.
-  const run = ask.beta.chat.completions.stream({ ...chat, stream_options: { include_usage: true } });
+  const run = ask.chat.completions.stream({ ...chat, stream_options: { include_usage: true } });
   let said = "";
   run.on("content", (delta) => { said += delta; });
   const final = await run.finalChatCompletion();
