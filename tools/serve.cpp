@@ -74,7 +74,7 @@ int run_serve(const ServeOptions& options) {
     // An address that is in use is reported before anything is loaded.
     Server server(server_options(options));
     ProgressLine progress(options.quiet);
-    load.on_progress = [&](const std::string& stage) { progress.show(stage); };
+    load.on_progress = [&](const LoadProgress& now) { progress.show(now.line); };
     ModelFiles files = ModelFiles::open(load);
     Tokenizer tokenizer = load_tokenizer(files);
     check_chat_template(tokenizer.chat_template());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <span>
@@ -37,6 +38,7 @@ AERIE_FIRST_BYTES(aerie_answer, finish)
 AERIE_FIRST_BYTES(aerie_token, alternative_count)
 AERIE_FIRST_BYTES(aerie_cycle, next)
 AERIE_FIRST_BYTES(aerie_statistics, host_seconds)
+AERIE_FIRST_BYTES(aerie_listed_model, weight_bytes)
 #undef AERIE_FIRST_BYTES
 
 // Throws UsageError unless the size that `given` begins with is possible for a struct of at least
@@ -89,6 +91,12 @@ std::span<const T> given_list(const T* first, size_t count, const char* what) {
 }
 // A text of this many bytes, or up to its NUL if 0.
 std::string_view given_text(const char* text, size_t bytes, const char* what);
+
+// A path as the header shows it.
+inline std::string utf8_of(const std::filesystem::path& path) {
+    const std::u8string text = path.u8string();
+    return {text.begin(), text.end()};
+}
 
 // Memory that the caller frees with aerie_free.
 struct FreeGiven {

@@ -11,23 +11,26 @@ namespace aerie {
 namespace {
 
 // Reports how much of a model is loaded, as long as this object lives.
-class LoadProgress {
+class LoadReports {
   public:
-    LoadProgress(ModelSource& source, const LoadOptions& options) : tensors_(source.tensors) {
+    LoadReports(LoadProgress::Stage stage, ModelSource& source, const LoadOptions& options)
+        : tensors_(source.tensors) {
         if (!options.on_progress) return;
         const std::string what = "loading " + source.path.string();
         const size_t all = tensors_.size_bytes();
-        options.on_progress(what);
+        options.on_progress({stage, what, 0, all});
         tensors_.on_loaded = [=, done = size_t(0),
                               show = options.on_progress](size_t bytes) mutable {
             done += bytes;
-            show(what + ": " + std::to_string(done >> 20) + " of " + std::to_string(all >> 20) +
-                 " MiB");
+            show({stage,
+                  what + ": " + std::to_string(done >> 20) + " of " + std::to_string(all >> 20) +
+                      " MiB",
+                  done, all});
         };
     }
-    ~LoadProgress() { tensors_.on_loaded = nullptr; }
-    LoadProgress(const LoadProgress&) = delete;
-    LoadProgress& operator=(const LoadProgress&) = delete;
+    ~LoadReports() { tensors_.on_loaded = nullptr; }
+    LoadReports(const LoadReports&) = delete;
+    LoadReports& operator=(const LoadReports&) = delete;
 
   private:
     Checkpoint& tensors_;
@@ -36,18 +39,19 @@ class LoadProgress {
 }  // namespace
 
 Model::Model(ModelFiles files, const LoadOptions& options)
-    : Model(std::move(files), options,
-            open_device(options.device, {.threads = options.threads,
-                                         .cache = options.cache,
-                                         .profile = options.profile,
-                                         .on_progress = options.on_progress})) {}
+    : Model(std::move(files), options, with_cause(Cause::no_device, [&] {
+                return open_device(options.device, {.threads = options.threads,
+                                                    .cache = options.cache,
+                                                    .profile = options.profile,
+                                                    .on_progress = options.on_device_progress()});
+            })) {}
 
 Model::Model(ModelFiles files, const LoadOptions& options, std::unique_ptr<Backend> backend)
     : files_(std::move(files)), options_(options), backend_(std::move(backend)) {
     files_.replace_unstorable(*backend_);
     files_.fit_context(options_, *backend_);
     files_.reserve(options_, *backend_);
-    const LoadProgress progress(files_.target, options);
+    const LoadReports reports(LoadProgress::Stage::model, files_.target, options);
     target_ = make_target(*backend_, files_.config, files_.target.tensors, options.weights,
                           target_limits(limits()));
 }
@@ -63,7 +67,7 @@ std::unique_ptr<Drafter> Model::drafter(const DraftOptions& options, const Batch
     if (method.load && files_.head) {
         std::shared_ptr<const DraftWeights>& weights = draft_weights_[method.weights];
         if (!weights) {
-            const LoadProgress progress(*files_.head, options_);
+            const LoadReports reports(LoadProgress::Stage::head, *files_.head, options_);
             // The weights are shared, so they must fit every later drafter of this model.
             const DraftPlan whole = files_.draft_plan(options, options_, this->limits());
             weights = load_draft_weights({*backend_, *target_, whole, nullptr});
