@@ -1,6 +1,8 @@
 // Loads the weights of the target and of drafters, each at most once.
 #include "engine/model.h"
 
+#include <algorithm>
+
 #include "backend/registry.h"
 #include "core/error.h"
 #include "draft/heads/head.h"
@@ -14,26 +16,39 @@ namespace {
 class LoadReports {
   public:
     LoadReports(LoadProgress::Stage stage, ModelSource& source, const LoadOptions& options)
-        : tensors_(source.tensors) {
-        if (!options.on_progress) return;
-        const std::string what = "loading " + source.path.string();
-        const size_t all = tensors_.size_bytes();
-        options.on_progress({stage, what, 0, all});
-        tensors_.on_loaded = [=, done = size_t(0),
-                              show = options.on_progress](size_t bytes) mutable {
-            done += bytes;
-            show({stage,
-                  what + ": " + std::to_string(done >> 20) + " of " + std::to_string(all >> 20) +
-                      " MiB",
-                  done, all});
-        };
+        : stage_(stage),
+          what_("loading " + source.path.string()),
+          tensors_(source.tensors),
+          all_(tensors_.size_bytes()),
+          show_(options.on_progress) {
+        if (!show_) return;
+        show_({stage_, what_, 0, all_});
+        tensors_.on_loaded = [this](size_t bytes) { report(std::min(done_ + bytes, all_)); };
     }
     ~LoadReports() { tensors_.on_loaded = nullptr; }
     LoadReports(const LoadReports&) = delete;
     LoadReports& operator=(const LoadReports&) = delete;
 
+    // To be called when everything is loaded: some tensors are too small to be reported.
+    void finish() {
+        if (show_ && done_ < all_) report(all_);
+    }
+
   private:
+    void report(size_t done) {
+        done_ = done;
+        show_({stage_,
+               what_ + ": " + std::to_string(done_ >> 20) + " of " + std::to_string(all_ >> 20) +
+                   " MiB",
+               done_, all_});
+    }
+
+    const LoadProgress::Stage stage_;
+    const std::string what_;
     Checkpoint& tensors_;
+    const size_t all_;
+    size_t done_ = 0;
+    const std::function<void(const LoadProgress&)> show_;
 };
 
 }  // namespace
@@ -51,9 +66,10 @@ Model::Model(ModelFiles files, const LoadOptions& options, std::unique_ptr<Backe
     files_.replace_unstorable(*backend_);
     files_.fit_context(options_, *backend_);
     files_.reserve(options_, *backend_);
-    const LoadReports reports(LoadProgress::Stage::model, files_.target, options);
+    LoadReports reports(LoadProgress::Stage::model, files_.target, options);
     target_ = make_target(*backend_, files_.config, files_.target.tensors, options.weights,
                           target_limits(limits()));
+    reports.finish();
 }
 
 std::unique_ptr<Drafter> Model::drafter(const DraftOptions& options, const BatchLimits& limits) {
@@ -67,10 +83,11 @@ std::unique_ptr<Drafter> Model::drafter(const DraftOptions& options, const Batch
     if (method.load && files_.head) {
         std::shared_ptr<const DraftWeights>& weights = draft_weights_[method.weights];
         if (!weights) {
-            const LoadReports reports(LoadProgress::Stage::head, *files_.head, options_);
+            LoadReports reports(LoadProgress::Stage::head, *files_.head, options_);
             // The weights are shared, so they must fit every later drafter of this model.
             const DraftPlan whole = files_.draft_plan(options, options_, this->limits());
             weights = load_draft_weights({*backend_, *target_, whole, nullptr});
+            reports.finish();
         }
         source.weights = weights;
     }
