@@ -97,6 +97,12 @@ AERIE_API const char* aerie_context_message(const aerie_context* context);
 /* The cause of the failure that aerie_context_message tells of. */
 AERIE_API aerie_cause aerie_context_cause(const aerie_context* context);
 
+/* For programs whose calls run in threads that they do not choose: the newest failure with this
+ * context in any thread. Free *message with aerie_free; it is "" if nothing has failed. Either may
+ * be NULL. */
+AERIE_API aerie_status aerie_context_failure(const aerie_context* context, char** message,
+                                             aerie_cause* cause);
+
 typedef enum aerie_log_level { AERIE_LOG_INFO = 0, AERIE_LOG_WARNING = 1 } aerie_log_level;
 
 /* Receives one line without a line break. Called from any thread, by one at a time; it must not
@@ -229,6 +235,8 @@ AERIE_API void aerie_model_free(aerie_model* model);
 /* Like aerie_context_message, for calls with this model. */
 AERIE_API const char* aerie_model_message(const aerie_model* model);
 AERIE_API aerie_cause aerie_model_cause(const aerie_model* model);
+AERIE_API aerie_status aerie_model_failure(const aerie_model* model, char** message,
+                                           aerie_cause* cause);
 
 typedef struct aerie_model_info {
     size_t size;

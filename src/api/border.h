@@ -49,7 +49,9 @@ aerie_status enter(Handle* handle, Do&& what) noexcept {
         what();
         return AERIE_OK;
     } catch (...) {
-        return caught(handle->message());
+        const aerie_status status = caught(handle->message());
+        handle->note_failure();
+        return status;
     }
 }
 

@@ -155,6 +155,12 @@ aerie_cause aerie_context_cause(const aerie_context* context) {
     return context ? context->messages.cause() : AERIE_CAUSE_ARGUMENT;
 }
 
+aerie_status aerie_context_failure(const aerie_context* context, char** message,
+                                   aerie_cause* cause) {
+    return enter_to_make(context, message,
+                         [&] { give_failure(context->messages.newest(), message, cause); });
+}
+
 aerie_status aerie_context_set_log(aerie_context* context, aerie_log_callback callback,
                                    void* user) {
     return enter(context, [&] { context->log->set(callback, user); });

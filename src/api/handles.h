@@ -88,16 +88,28 @@ class ThreadsMessages {
         const ThreadMessage& of_thread = thread_message(kind_);
         return of_thread.owner == id_ ? of_thread.message.cause() : AERIE_CAUSE_NONE;
     }
+    // Keeps this thread's message as the newest one of all threads.
+    void note_failure() const noexcept {
+        const std::lock_guard lock(mutex_);
+        newest_ = thread_message(kind_).message;
+    }
+    Message newest() const noexcept {
+        const std::lock_guard lock(mutex_);
+        return newest_;
+    }
 
   private:
     HandleKind kind_;
     uint64_t id_;
+    mutable std::mutex mutex_;
+    mutable Message newest_;
 };
 
 }  // namespace aerie::api
 
 struct aerie_context {
     aerie::api::Message& message() const noexcept { return messages.of_this_thread(); }
+    void note_failure() const noexcept { messages.note_failure(); }
 
     aerie::api::ThreadsMessages messages{aerie::api::HandleKind::context};
     std::shared_ptr<aerie::api::Log> log = std::make_shared<aerie::api::Log>();
@@ -109,6 +121,7 @@ struct aerie_context {
 struct aerie_model {
     explicit aerie_model(std::shared_ptr<aerie::api::OpenModel> model) : open(std::move(model)) {}
     aerie::api::Message& message() const noexcept { return messages.of_this_thread(); }
+    void note_failure() const noexcept { messages.note_failure(); }
     const aerie::SharedModel& model() const { return open->model; }
 
     aerie::api::ThreadsMessages messages{aerie::api::HandleKind::model};
@@ -123,6 +136,7 @@ struct aerie_session {
     aerie_session(std::shared_ptr<aerie::api::OpenModel> model, std::unique_ptr<aerie::Talk> own)
         : open(std::move(model)), talk(std::move(own)) {}
     aerie::api::Message& message() noexcept { return last_message; }
+    void note_failure() const noexcept {}
 
     aerie::api::Message last_message;
     std::shared_ptr<aerie::api::OpenModel> open;

@@ -93,6 +93,11 @@ aerie_cause aerie_model_cause(const aerie_model* model) {
     return model ? model->messages.cause() : AERIE_CAUSE_ARGUMENT;
 }
 
+aerie_status aerie_model_failure(const aerie_model* model, char** message, aerie_cause* cause) {
+    return enter_to_make(model, message,
+                         [&] { give_failure(model->messages.newest(), message, cause); });
+}
+
 aerie_status aerie_model_get_info(const aerie_model* handle, aerie_model_info* out) {
     return enter(handle, [&] {
         const SharedModel& model = handle->model();

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/aerie.h"
+#include "api/border.h"
 #include "core/error.h"
 
 namespace aerie::api {
@@ -115,6 +115,12 @@ Given<T> to_give(std::span<const T> values, size_t zeros_behind = 0) {
 }
 inline Given<char> to_give(std::string_view text) {
     return to_give(std::span<const char>(text.data(), text.size()), 1);
+}
+
+// A failure as aerie_context_failure gives it.
+inline void give_failure(const Message& failure, char** message, aerie_cause* cause) {
+    if (message) *message = to_give(std::string_view(failure.text())).release();
+    if (cause) *cause = failure.cause();
 }
 
 }  // namespace aerie::api

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include "api/embedded.h"
@@ -59,6 +60,30 @@ TEST_F(Causes, NothingHasFailedYet) {
     const Model model(context, small_options());
     EXPECT_EQ(aerie_model_cause(model.handle()), AERIE_CAUSE_NONE);
     EXPECT_EQ(aerie_session_cause(Session(model).handle()), AERIE_CAUSE_NONE);
+}
+
+TEST_F(Causes, FailuresOfOtherThreads) {
+    const auto newest = [&](aerie_cause& cause) {
+        char* message = nullptr;
+        context.check(aerie_context_failure(context.handle(), &message, &cause));
+        const std::unique_ptr<char, Free> owner(message);
+        return std::string(message);
+    };
+    aerie_cause cause = AERIE_CAUSE_OTHER;
+    EXPECT_EQ(newest(cause), "");
+    EXPECT_EQ(cause, AERIE_CAUSE_NONE);
+    std::thread([&] { of_opening("no-such-model"); }).join();
+    EXPECT_STREQ(aerie_context_message(context.handle()), "");
+    EXPECT_NE(newest(cause).find("'no-such-model'"), std::string::npos);
+    EXPECT_EQ(cause, AERIE_CAUSE_NOT_FOUND);
+    const Model model(context, small_options());
+    std::thread([&] { aerie_model_get_info(model.handle(), nullptr); }).join();
+    char* message = nullptr;
+    model.check(aerie_model_failure(model.handle(), &message, &cause));
+    EXPECT_STREQ(message, "aerie_model_info is null");
+    EXPECT_EQ(cause, AERIE_CAUSE_ARGUMENT);
+    aerie_free(message);
+    EXPECT_EQ(aerie_model_failure(model.handle(), nullptr, nullptr), AERIE_OK);
 }
 
 TEST_F(Causes, ModelsThatAreNotThere) {
