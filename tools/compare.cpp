@@ -44,7 +44,7 @@ std::unique_ptr<Backend> open_named(const std::string& device, const LoadOptions
     DeviceOptions options;
     options.threads = runtime.threads;
     options.cache = runtime.cache;
-    options.on_progress = [&](const LoadProgress& now) { progress.show(now.line); };
+    options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     try {
         return open_device(device, options);
     } catch (const Error& error) {
