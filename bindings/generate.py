@@ -321,9 +321,11 @@ def node_type(kind, about):
         return bare + "*"
     if any(enum["name"] == bare for enum in about["enums"]):
         return "int"
-    if "*" in bare:
-        return "void*"
-    return bare
+    if kind == "const char* const*":
+        return "str*"
+    if bare.count("*") == 1 and (bare[:-1] in SIZES or bare[:-1] in [struct["name"] for struct in about["structs"]]):
+        return bare
+    return "void*" if "*" in bare else bare
 
 
 def node_parameter(parameter, about):
@@ -356,7 +358,9 @@ def node_layer(about):
     out.append("")
     out.append("export const callbacks = {")
     for callback in about["callbacks"]:
-        kinds = ", ".join(f"{node_type(p['type'], about)} {p['name'] or ''}".strip() for p in callback["parameters"])
+        # Callbacks are declared before structs, so they get the addresses of these.
+        kinds = ", ".join(f"{'void*' if '*' in p['type'] and p['type'] != 'const char*' else node_type(p['type'], about)} {p['name']}"
+                          for p in callback["parameters"])
         out.append(f"  {short(callback['name'])}: koffi.proto(\"{callback['returns']} {callback['name']}({kinds})\"),")
     out += ["};", "", "export const structs = {"]
     for struct in about["structs"]:
@@ -379,17 +383,48 @@ def node_layer(about):
     return "\n".join(out) + "\n"
 
 
+# Structs that programs see as objects, and members that are seen in another way: lists without their lengths, names.
+SHOWN = {"aerie_device": {"kind": "DeviceKind"}, "aerie_listed_model": {"heads": "string[]"}, "aerie_forecast": {},
+         "aerie_model_info": {"eos_ids": "number[]", "eos_count": None}, "aerie_sampling": {},
+         "aerie_statistics": {"accepted_by_depth": "number[]", "depth_count": None}}
+
+
+def is_flag(member):
+    return member["type"] == "int32_t" and (member["name"].startswith(("is_", "can_", "has_")) or member["name"] == "fits")
+
+
+def camel(name):
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def documented(doc, indent=""):
+    return [f"{indent}/** {doc.replace('*/', '')} */"] if doc else []
+
+
 def node_types(about):
+    """TypeScript's view: enums are unions of names, structs are interfaces."""
     out = [f"// {EDITED}"]
     for enum in about["enums"]:
         if enum["name"] in ("aerie_status", "aerie_log_level"):
             continue
-        out += ["", f"/** {enum['doc'] or enum['name']} */", f"export declare const {class_name(enum['name'])}: {{"]
-        for value in enum["values"]:
-            if value["doc"]:
-                out.append(f"  /** {value['doc']} */")
-            out.append(f"  readonly {value['name'].removeprefix(prefix_of(enum))}: {value['value']};")
-        out.append("};")
+        names = [value["name"].removeprefix(prefix_of(enum)) for value in enum["values"]]
+        if enum["name"] != "aerie_cause":
+            names = [name.lower() for name in names]
+        out += [""] + documented(enum["doc"]) + [f"export type {class_name(enum['name'])} ="]
+        for value, name in zip(enum["values"], names):
+            out += documented(value["doc"], "  ") + [f'  | "{name}"']
+        out[-1] += ";"
+    for struct in about["structs"]:
+        special = SHOWN.get(struct["name"])
+        if special is None:
+            continue
+        out += [""] + documented(struct["doc"]) + [f"export interface {class_name(struct['name'])} {{"]
+        for member in struct["members"][1:]:
+            kind = special.get(member["name"], "string" if "char*" in member["type"] else "boolean" if is_flag(member) else "number")
+            if kind:
+                out += documented(member["doc"], "  ") + [f"  {camel(member['name'])}: {kind};"]
+        out.append("}")
     return "\n".join(out) + "\n"
 
 

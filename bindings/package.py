@@ -131,6 +131,15 @@ def wheel(library, models, out):
     return path
 
 
+def without_scripts(path):
+    """Takes the scripts out of a package.json: koffi's would look for the sources to build its binary."""
+    with open(path, encoding="utf-8") as file:
+        about = json.load(file)
+    about.pop("scripts", None)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(about, file, indent=2)
+
+
 def npm(library, models, out):
     modules = os.path.join(HERE, "node", "node_modules")
     if not os.path.isdir(os.path.join(modules, "koffi")):
@@ -139,17 +148,19 @@ def npm(library, models, out):
         with open(os.path.join(HERE, "node", "package.json"), encoding="utf-8") as file:
             about = json.load(file)
         about["version"] = version()
+        about.pop("devDependencies")
         for name in about["files"]:
             path = os.path.join(HERE, "node", name)
             if os.path.isfile(path):
                 shutil.copy(path, stage)
         copy_library(library, models, stage)
-        # koffi without its sources, with the binary for this system.
+        # koffi without the sources of its binary, and the binary for this system.
         for path in glob.glob(os.path.join(modules, "**", "package.json"), recursive=True):
             name = os.path.relpath(os.path.dirname(path), modules)
             if name == "koffi" or name.startswith("@koromix/"):
                 shutil.copytree(os.path.dirname(path), os.path.join(stage, "node_modules", name),
-                                ignore=shutil.ignore_patterns("src", "vendor", "doc", "node_modules"), dirs_exist_ok=True)
+                                ignore=shutil.ignore_patterns("*.cc", "*.hh", "*.inc", "vendor", "doc", "node_modules"), dirs_exist_ok=True)
+        without_scripts(os.path.join(stage, "node_modules", "koffi", "package.json"))
         with open(os.path.join(stage, "package.json"), "w", encoding="utf-8") as file:
             json.dump(about, file, indent=2)
         shutil.copy(os.path.join(ROOT, "LICENSE"), stage)

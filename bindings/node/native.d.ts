@@ -1,78 +1,203 @@
 // Written by bindings/generate.py from src/api/aerie.h. Do not edit.
 
 /** Why a call failed, for programs that decide by it. New causes may come; treat those that you do not know like AERIE_CAUSE_OTHER. */
-export declare const Cause: {
+export type Cause =
   /** nothing has failed */
-  readonly NONE: 0;
+  | "NONE"
   /** only the message says it */
-  readonly OTHER: 1;
+  | "OTHER"
   /** the request is impossible, or a handle is null */
-  readonly ARGUMENT: 2;
+  | "ARGUMENT"
   /** the prompt has no room in the context: shorten it */
-  readonly TOO_LONG: 3;
+  | "TOO_LONG"
   /** the model has as many sessions as it was opened for */
-  readonly SESSIONS: 4;
+  | "SESSIONS"
   /** no such file, folder or model: offer to get it */
-  readonly NOT_FOUND: 5;
+  | "NOT_FOUND"
   /** a file cannot be read or written: rights, a full disk */
-  readonly FILE: 6;
+  | "FILE"
   /** a file does not hold what it should: get it again */
-  readonly DAMAGED: 7;
+  | "DAMAGED"
   /** aerie cannot run what the file holds: offer another model */
-  readonly UNSUPPORTED: 8;
+  | "UNSUPPORTED"
   /** a saved session belongs to another model */
-  readonly OTHER_MODEL: 9;
+  | "OTHER_MODEL"
   /** no such device, or it cannot be used: offer another */
-  readonly NO_DEVICE: 10;
+  | "NO_DEVICE"
   /** the device failed while it worked: open the model again */
-  readonly DEVICE_LOST: 11;
+  | "DEVICE_LOST"
   /** the device has too little memory: a smaller context, fewer sessions, a smaller model */
-  readonly DEVICE_MEMORY: 12;
+  | "DEVICE_MEMORY"
   /** the host has too little memory */
-  readonly HOST_MEMORY: 13;
+  | "HOST_MEMORY"
   /** one of your callbacks asked for it */
-  readonly CANCELLED: 14;
-};
+  | "CANCELLED";
 
-/** aerie_device_kind */
-export declare const DeviceKind: {
-  readonly CPU: 0;
-  readonly INTEGRATED_GPU: 1;
-  readonly VIRTUAL_GPU: 2;
-  readonly DISCRETE_GPU: 3;
-};
+export type DeviceKind =
+  | "cpu"
+  | "integrated_gpu"
+  | "virtual_gpu"
+  | "discrete_gpu";
 
-/** aerie_stage */
-export declare const Stage: {
+export type Stage =
   /** the device is made ready; a driver may compile for a minute */
-  readonly DEVICE: 0;
+  | "device"
   /** weights of the model are loaded */
-  readonly MODEL: 1;
+  | "model"
   /** weights of a head or draft model are loaded */
-  readonly HEAD: 2;
+  | "head"
   /** the device is measured */
-  readonly COSTS: 3;
-};
+  | "costs";
 
-/** aerie_finish */
-export declare const Finish: {
+export type Finish =
   /** it is not finished */
-  readonly NONE: 0;
+  | "none"
   /** an end token or a stop text */
-  readonly STOP: 1;
+  | "stop"
   /** max_tokens, or the context is full */
-  readonly LENGTH: 2;
+  | "length"
   /** also: another answer was begun, or the session rewound */
-  readonly CANCELLED: 3;
-  readonly FAILED: 4;
-};
+  | "cancelled"
+  | "failed";
 
-/** aerie_origin */
-export declare const Origin: {
+export type Origin =
   /** chosen by the pass over the prompt */
-  readonly AFTER_PROMPT: 0;
+  | "after_prompt"
   /** drafted, and equal to the target's choice */
-  readonly FROM_DRAFT: 1;
+  | "from_draft"
   /** the target's choice, where no draft was right */
-  readonly FROM_TARGET: 2;
-};
+  | "from_target";
+
+export interface Device {
+  /** "cpu", "vulkan:0", "cuda:0": for aerie_model_options */
+  name: string;
+  /** for messages */
+  description: string;
+  /** for messages: more lines, may be "" */
+  details: string;
+  /** why it cannot be used; "" if it can */
+  problem: string;
+  memoryBytes: number;
+  /** aerie_device_kind */
+  kind: DeviceKind;
+  /** threads of a CPU, else 0 */
+  threads: number;
+  /** whether it is the default device */
+  isBest: boolean;
+}
+
+/** A model that is on this machine. */
+export interface ListedModel {
+  /** opens it: for aerie_model_options */
+  name: string;
+  /** a folder or a .gguf file */
+  path: string;
+  /** whose it is: "aerie", "Hugging Face", "LM Studio", "llama.cpp", "Ollama" */
+  program: string;
+  /** names of the heads beside it, one a line; "" if there is none */
+  heads: string[];
+  weightBytes: number;
+}
+
+/** Memory in bytes, known before anything is loaded. */
+export interface Forecast {
+  targetWeights: number;
+  draftWeights: number;
+  /** for all sessions */
+  kvCache: number;
+  scratch: number;
+  program: number;
+  total: number;
+  /** memory of the device */
+  deviceMemory: number;
+  /** whether the device is usable and has enough memory */
+  fits: boolean;
+  /** context of this forecast */
+  context: number;
+  /** largest that would fit; 0: none */
+  largestContext: number;
+}
+
+export interface ModelInfo {
+  /** path of the model */
+  path: string;
+  /** path of the head or draft model; "" if there is none */
+  head: string;
+  device: string;
+  deviceDescription: string;
+  /** the method; "none" if it cannot draft */
+  draft: string;
+  /** each of these ends a text */
+  eosIds: number[];
+  /** most tokens of a session */
+  context: number;
+  /** context that the model was trained for */
+  trainedContext: number;
+  /** number of logits */
+  vocab: number;
+  /** tokens of the tokenizer */
+  tokens: number;
+  /** -1: none */
+  bos: number;
+  /** most sessions at a time */
+  sessions: number;
+  canDraft: boolean;
+  hasChatTemplate: boolean;
+  /** whether its chat template uses a system message */
+  hasSystemRole: boolean;
+  /** numbers in its weights */
+  parameters: number;
+  /** memory of its weights on the device */
+  weightBytes: number;
+  /** "llama", "qwen3", ... */
+  architecture: string;
+  /** types of the weights in its files: "f16", "q4_k, q6_k" */
+  weights: string;
+  /** in Jinja; "" if there is none */
+  chatTemplate: string;
+}
+
+/** How tokens are chosen. All zero: always the likeliest token. */
+export interface Sampling {
+  /** 0: the likeliest token */
+  temperature: number;
+  /** 0: off */
+  topK: number;
+  /** 0: off */
+  topP: number;
+  /** 0: off */
+  minP: number;
+  /** penalty; 0 or 1: off */
+  repetition: number;
+  /** penalty; 0: off */
+  frequency: number;
+  /** penalty; 0: off */
+  presence: number;
+}
+
+export interface Statistics {
+  /** cycles of draft and verify */
+  cycles: number;
+  /** put out by them; one more came from the prompt */
+  cycleTokens: number;
+  /** cycles without a draft */
+  plainCycles: number;
+  /** [d]: cycles that put out a drafted token of depth d + 1; valid until the next call that changes the answer */
+  acceptedByDepth: number[];
+  /** nodes verified in all cycles */
+  cycleNodes: number;
+  /** acceptance length: tokens per cycle */
+  tau: number;
+  /** without the time for the prompt */
+  tokensPerSecond: number;
+  prefillSeconds: number;
+  decodeSeconds: number;
+  /** parts of decoding */
+  draftSeconds: number;
+  /** parts of decoding */
+  verifySeconds: number;
+  /** parts of decoding */
+  sampleSeconds: number;
+  /** parts of decoding */
+  hostSeconds: number;
+}
