@@ -92,7 +92,7 @@ export interface ListedModel {
   name: string;
   /** a folder or a .gguf file */
   path: string;
-  /** whose it is: "aerie", "Hugging Face", "LM Studio", "llama.cpp", "Ollama" */
+  /** the program that keeps it: "aerie", "Hugging Face", "LM Studio", "llama.cpp", "Ollama" */
   program: string;
   /** names of the heads beside it, one a line; "" if there is none */
   heads: string[];

@@ -143,7 +143,8 @@ typedef struct aerie_listed_model {
     size_t size;
     const char* name;    /* opens it: for aerie_model_options */
     const char* path;    /* a folder or a .gguf file */
-    const char* program; /* whose it is: "aerie", "Hugging Face", "LM Studio", "llama.cpp", "Ollama"
+    const char* program; /* the program that keeps it: "aerie", "Hugging Face", "LM Studio",
+                          * "llama.cpp", "Ollama"
                           */
     const char* heads;   /* names of the heads beside it, one a line; "" if there is none */
     uint64_t weight_bytes;

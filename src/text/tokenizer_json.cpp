@@ -124,7 +124,7 @@ Bpe model(const Json& root, VocabularyPart& part, const MergesPart& merges, bool
     if (const Json* type = model->find("type")) {
         if (!type->string() || *type->string() != "BPE") {
             throw Error("model " + in_quotes(type->string() ? *type->string() : "of no type") +
-                        " is not supported, only 'BPE'",
+                            " is not supported, only 'BPE'",
                         Cause::unsupported);
         }
     }

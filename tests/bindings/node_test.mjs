@@ -117,12 +117,12 @@ const tests = {
       longest = Math.max(longest, performance.now() - before);
       before = performance.now();
     }, 1);
-    const told = [];
+    const reports = [];
     await talk.stream(Array.from({ length: 400 }, (_, index) => 300 + index),
-      { maxTokens: 60, ignoreEos: true, onProgress: (...now) => { told.push(now); } }).read();
+      { maxTokens: 60, ignoreEos: true, onProgress: (...now) => { reports.push(now); } }).read();
     clearInterval(timer);
     assert.ok(ticks > 5, `${ticks} ticks, the longest took ${longest} ms`);
-    assert.deepEqual(told[0], [0, 400]);
+    assert.deepEqual(reports[0], [0, 400]);
     model.close();
   },
   async what_is_here() {

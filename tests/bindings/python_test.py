@@ -149,10 +149,10 @@ class Answers(unittest.TestCase):
         self.assertEqual(self.talk.stream(PROMPT, max_tokens=9, stops="cost", sampling=aerie.Sampling()).read(), "The baker ")
 
     def test_logits_are_edited_and_progress_is_told(self):
-        told = []
-        first = self.talk.stream(PROMPT, max_tokens=1, sampling=aerie.Sampling(), progress=lambda *now: told.append(now))
+        reports = []
+        first = self.talk.stream(PROMPT, max_tokens=1, sampling=aerie.Sampling(), progress=lambda *now: reports.append(now))
         first.read()
-        self.assertEqual(told[0][0], 0)
+        self.assertEqual(reports[0][0], 0)
         forbidden = first.tokens[0].id
 
         def edit(ids, logits):
