@@ -30,7 +30,7 @@ class Reader:
     """The tokens of the header, with the comments that belong to each."""
 
     def __init__(self, text):
-        # What is conditional is for compilers alone, and so are macros without a number.
+        # Conditional parts are for compilers alone, and so are macros without a number.
         self.macros = [{"name": name, "value": int(value)} for name, value in
                        re.findall(r"^#define (AERIE_\w+) (-?\d+)$", text, re.M)]
         text = re.sub(r"^#ifdef __cplusplus\n.*?^#endif$", "", text, flags=re.M | re.S)

@@ -4,8 +4,8 @@
 usage: package.py wheel|npm LIBRARY FOLDER [--models NAME,NAME...]
 
 LIBRARY is the built libaerie.so, FOLDER receives the package, whose path is printed. The models are taken from the
-folder `models`; aerie-tiny and its head if none are named, and with `--models none` none. What the library needs beyond
-a bare system's libraries is packed with it. The npm package contains koffi from bindings/node/node_modules (npm ci).
+folder `models`; aerie-tiny and its head if none are named, and with `--models none` none. Libraries that a bare system
+lacks are packed with it. The npm package contains koffi from bindings/node/node_modules (npm ci).
 """
 import argparse
 import base64

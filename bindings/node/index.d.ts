@@ -72,7 +72,7 @@ export interface Token {
   alternatives: { id: number; logprob: number }[];
 }
 
-/** What one step added: whole characters, and the tokens behind them. */
+/** The addition of one step: whole characters, and the tokens behind them. */
 export interface Piece {
   text: string;
   tokens: Token[];
@@ -112,7 +112,7 @@ export declare class Session {
   private constructor();
   readonly model: Model;
   readonly closed: boolean;
-  /** What say() has kept. */
+  /** The messages that say() has kept. */
   messages: Message[];
   /** Sends a message and streams the answer; both become part of `messages`. */
   say(message: string, options?: RequestOptions & { system?: string }): Answer;

@@ -216,7 +216,7 @@ function seed_of(seed) {
   return value;
 }
 
-// The request of C. What it points to lives until it has begun.
+// The request of C. Its texts and lists live until it has begun.
 function request_of(prompt, given, calls) {
   if (given === null || typeof given !== "object") throw usage("the options are no object");
   no_others(given, REQUEST);

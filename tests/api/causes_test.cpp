@@ -263,7 +263,8 @@ TEST_F(Causes, ModelsAtHandAreListed) {
             if (std::string(model.name) == name) return model;
         return aerie_listed_model_init();
     };
-    const aerie_listed_model tiny = listed("aerie-tiny", nullptr);
+    const std::string bundled = models_dir().string();
+    const aerie_listed_model tiny = listed("aerie-tiny", bundled.c_str());
     ASSERT_NE(tiny.path, nullptr);
     EXPECT_EQ(fs::path(tiny.path).filename(), "aerie-tiny");
     EXPECT_STREQ(tiny.program, "aerie");

@@ -174,7 +174,8 @@ TEST_F(Misuse, EveryStructIsAtLeastAsLongAsInTheFirstRelease) {
         [&] { return aerie_model_message(model.handle()); },
         offsetof(aerie_model_info, has_system_role));
     size_t count = 0;
-    context.check(aerie_context_models(context.handle(), nullptr, &count));
+    const std::string folder = models_dir().string();
+    context.check(aerie_context_models(context.handle(), folder.c_str(), &count));
     expect_filled_from_whole_size_on(
         "aerie_listed_model_init()", aerie_listed_model_init(),
         [&](aerie_listed_model* out) { return aerie_context_model(context.handle(), 0, out); },

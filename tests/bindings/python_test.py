@@ -148,7 +148,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(self.model.token_bytes(self.model.info.bos), b"")
         self.assertEqual(self.talk.stream(PROMPT, max_tokens=9, stops="cost", sampling=aerie.Sampling()).read(), "The baker ")
 
-    def test_logits_are_edited_and_progress_is_told(self):
+    def test_logits_are_edited_and_progress_is_reported(self):
         reports = []
         first = self.talk.stream(PROMPT, max_tokens=1, sampling=aerie.Sampling(), progress=lambda *now: reports.append(now))
         first.read()

@@ -184,7 +184,7 @@ _log: Any = None
 
 
 def set_log(callback: Optional[Callable[[LogLevel, str], Any]]) -> None:
-    """Has the library's log lines told to a function, from any thread; None: no log."""
+    """Gives the library's log lines to a function, from any thread; None: no log."""
     global _log
     own = context()
 

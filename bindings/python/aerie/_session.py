@@ -36,7 +36,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Piece:
-    """What one step added: whole characters, and the tokens behind them."""
+    """The addition of one step: whole characters, and the tokens behind them."""
     text: str
     tokens: Tuple[Token, ...]
 
