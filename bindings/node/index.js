@@ -266,7 +266,7 @@ function request_of(prompt, given, calls) {
 const LEFT = "another answer of this session was begun, or it was rewound";
 
 export class Answer {
-  #session; #begun; #done = false; #left = false; #cancelled = false; #parts = []; #calls; #step;
+  #session; #begun; #done = false; #left = false; #cancelled = false; #parts = []; #calls; #step; #forget_signal;
   tokens = [];
   finish = "none";
   seed = 0n;
@@ -279,9 +279,15 @@ export class Answer {
     this.#calls = calls;
     this.#step = step;
     this.#begun = begun(this).then(() => { if (this.#cancelled) session.cancel(this); });
-    this.#begun.catch(() => { this.#done = true; }); // next() tells of it
+    // A failure is reported by next().
+    this.#begun.catch(() => {
+      this.#done = true;
+      this.#forget_signal();
+    });
+    const cancel = () => this.cancel();
+    this.#forget_signal = () => signal?.removeEventListener("abort", cancel);
     if (signal?.aborted) this.cancel();
-    else signal?.addEventListener("abort", () => this.cancel(), { once: true });
+    else signal?.addEventListener("abort", cancel, { once: true });
   }
   get text() { return this.#parts.join(""); }
   get done() { return this.#done; }
@@ -320,6 +326,7 @@ export class Answer {
       if (this.#done) return;
       this.#done = true;
       this.#left = left;
+      this.#forget_signal();
       if (this.finish === "none") this.finish = "cancelled";
     },
     rethrow: () => this.#calls.rethrow(),

@@ -139,7 +139,7 @@ class Handle:
     def __init__(self, address: int, kind: str, free: Callable[[Any], None], exclusive: bool = False):
         self._address: Optional[int] = address
         self._kind, self._free, self._exclusive = kind, free, exclusive
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may cancel or close
         self._users = 0
         self._closed = False
         self._process = os.getpid()

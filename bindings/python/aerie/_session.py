@@ -154,7 +154,7 @@ class Session:
     def __init__(self, model: "Model", handle: Handle):
         self._model, self._handle = model, handle
         self._answer: Optional[Answer] = None
-        self._choosing = threading.Lock()
+        self._choosing = threading.RLock()
         self.messages: List[Mapping[str, Any]] = []
 
     def _check(self, address: int, status: int) -> None:
