@@ -110,14 +110,15 @@ def check_embedding_program(source, prefix, libraries, folder):
     with open(os.path.join(folder, "program.c"), "w", encoding="utf-8") as file:
         file.write(page.split("```c\n")[1].split("```")[0])
     lines = page.split("```sh\n")[1].split("```")[0].splitlines()
-    if not (lines[0].startswith("cmake ") and lines[1].startswith("export PKG_CONFIG_PATH=") and lines[2].startswith("cc program.c ")):
+    begin = ["PREFIX=", "cmake ", "export PKG_CONFIG_PATH=", "cc program.c ", "./program"]
+    if len(lines) != len(begin) or not all(line.startswith(wanted) for line, wanted in zip(lines, begin)):
         sys.exit(f"docs/embedding.md: another block than this test knows: {lines}")
     around = {name: value for name, value in os.environ.items() if name not in ("LD_LIBRARY_PATH", "PKG_CONFIG_PATH")}
     around.update(XDG_CACHE_HOME=os.path.join(folder, "cache"), PREFIX=prefix)
     # The library's folder has another name on some systems.
-    script = lines[1].replace('"$PREFIX/lib/pkgconfig"', f"'{libraries}/pkgconfig'")
-    built = lines[2].replace("cc ", f"cc -std=c99 {' '.join(STRICT)} ", 1)
-    shown = output("sh", "-c", "\n".join(["set -e", script, built, *lines[3:]]), cwd=folder, env=around)
+    script = lines[2].replace('"$PREFIX/lib/pkgconfig"', f"'{libraries}/pkgconfig'")
+    built = lines[3].replace("cc ", f"cc -std=c99 {' '.join(STRICT)} ", 1)
+    shown = output("sh", "-c", "\n".join(["set -e", script, built, lines[4]]), cwd=folder, env=around)
     kept = re.search(r"^(\d+) of (\d+) tokens of the prompt were kept$", shown, re.M)
     if " ...\n" not in shown or not kept or not 10 < int(kept[1]) < int(kept[2]):
         sys.exit(f"the program of docs/embedding.md says {shown!r}")
