@@ -114,12 +114,12 @@ std::unique_ptr<Backend> open_device(const std::string& device, const DeviceOpti
     for (const Kind& kind : kinds()) {
         if (wanted != kind.prefix && !wanted.starts_with(kind.prefix + ":")) continue;
         if (kind.open) return kind.open(wanted, options);
-        throw Error(wanted + ": this build has no " + kind.title + " backend");
+        throw Error(wanted + ": this build has no " + kind.title + " backend", Cause::no_device);
     }
     std::string known;
     for (const Capabilities& found : list_devices())
         known += (known.empty() ? "" : ", ") + found.name;
-    throw Error("no device named " + wanted + "; there is " + known);
+    throw Error("no device named " + wanted + "; there is " + known, Cause::no_device);
 }
 
 }  // namespace aerie

@@ -3,7 +3,7 @@
 #   --tests     the tests: a Vulkan driver for CPUs, Khronos' validation layers
 #   --vulkan    the long tests on a second implementation of Vulkan (SwiftShader), and under a current validation layer
 #   --windows   check_windows.sh: a compiler for Windows, Wine, sources of the libraries that libaerie.dll is made with
-#   --web       the tests of the chat page and with OpenAI's client: a browser, Node.js, npm packages
+#   --web       the tests of the chat page, with OpenAI's client and of the package for Node: a browser, Node.js, npm packages
 #   --vocabularies  the long test of published vocabularies: Node.js, npm packages of 840 MB
 #   --desktop   examples/desktop and its test: Qt 6, a screen in memory
 #   --style     check_format.sh
@@ -116,5 +116,6 @@ fi
 if [ "$web" ]; then
   node_modules tests/page
   node_modules tests/node
+  node_modules bindings/node
 fi
 [ -z "$vocabularies" ] || node_modules tests/vocabularies

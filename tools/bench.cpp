@@ -32,7 +32,7 @@ LoadOptions located(const BenchOptions& options) {
 Model load(const BenchOptions& options, ProgressLine& progress) {
     LoadOptions runtime = located(options);
     runtime.context = options.prompt_tokens + kDecodedTokens;
-    runtime.on_progress = [&](const std::string& stage) { progress.show(stage); };
+    runtime.on_progress = [&](const LoadProgress& now) { progress.show(now.line); };
     if (!options.like) return Model(ModelFiles::open(runtime), runtime);
     const ModelConfig config = model_shape(*options.like, options.changes);
     return Model(ModelFiles::random(*options.like, config, runtime), runtime);

@@ -354,7 +354,7 @@ int run_chat(const ChatOptions& options) {
     const std::optional<std::string> message = first_message(options);
     LoadOptions load_options = locate(options.model);
     ProgressLine progress(!is_terminal);
-    load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
+    load_options.on_progress = [&](const LoadProgress& now) { progress.show(now.line); };
     ModelFiles files = ModelFiles::open(load_options);
     tell_assumed(files);
     Tokenizer tokenizer = load_tokenizer(files);

@@ -281,7 +281,7 @@ int run_generate(const GenerateOptions& options) {
         tell_unused(options.model, load_options.draft.method);
     }
     ProgressLine progress(options.quiet);
-    load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
+    load_options.on_progress = [&](const LoadProgress& now) { progress.show(now.line); };
     ModelFiles files = ModelFiles::open(load_options);
     const Sampling sampling = sampling_of(options.sampling, generation_config(files.target));
     if (!options.quiet) {

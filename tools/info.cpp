@@ -76,20 +76,6 @@ std::string file_types(const Checkpoint& checkpoint) {
     return text + format(", %.1f MiB", double(all) / double(1 << 20));
 }
 
-size_t parameters(const Checkpoint& checkpoint) {
-    size_t count = 0;
-    for (const auto& [name, tensor] : checkpoint.tensors())
-        count += elements_in(tensor.dtype, tensor.data.size_bytes);
-    return count;
-}
-
-std::string types_of(const Checkpoint& checkpoint) {
-    std::string types;
-    for (const auto& [name, bytes] : checkpoint.file_types())
-        types += (types.empty() ? "" : ", ") + name;
-    return types;
-}
-
 Json file_json(const Checkpoint& checkpoint) {
     Json::Object json;
     for (const auto& [name, bytes] : checkpoint.file_types())
@@ -101,8 +87,8 @@ Json model_json(const ModelConfig& config, const ModelSource& source) {
     const Checkpoint& checkpoint = source.tensors;
     Json json(Json::Object{{"path", source.path.string()},
                            {"architecture", config.architecture},
-                           {"parameters", uint64_t(parameters(checkpoint))},
-                           {"types", types_of(checkpoint)},
+                           {"parameters", uint64_t(checkpoint.parameters())},
+                           {"types", checkpoint.type_names()},
                            {"file_bytes", file_json(checkpoint)}});
     const Json sizes = sizes_json(config);
     for (const auto& [name, value] : *sizes.object()) json.set(name, value);
@@ -130,7 +116,7 @@ std::string model_lines(const char* role, const ModelConfig& config, const Model
     const Checkpoint& checkpoint = source.tensors;
     return format("%-8s ", role) + source.path.string() + "\n" +
            format("         %s, %.1f M parameters, %d layer%s\n", config.architecture.c_str(),
-                  double(parameters(checkpoint)) / 1e6, config.layers,
+                  double(checkpoint.parameters()) / 1e6, config.layers,
                   config.layers == 1 ? "" : "s") +
            format("         hidden %d, %s, %d heads of %d (%d for KV), vocabulary %d\n",
                   config.hidden, ffn_of(config).c_str(), config.attention.heads,

@@ -38,7 +38,7 @@ int run_perplexity(const PerplexityOptions& options) {
     LoadOptions load_options = locate(model);
     const std::string text = read_text_input(options.file);
     ProgressLine progress(options.quiet);
-    load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
+    load_options.on_progress = [&](const LoadProgress& now) { progress.show(now.line); };
     ModelFiles files = ModelFiles::open(load_options);
     const Tokenizer tokenizer = load_tokenizer(files);
     Model loaded(std::move(files), load_options);

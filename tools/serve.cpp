@@ -96,17 +96,20 @@ class ServingThread {
 struct EndedWhileLoading {};
 
 // The stage of loading without the model's path, which is no client's business.
-std::string stage_for_clients(const std::string& name, const std::string& stage) {
-    const size_t at = stage.rfind(": ");
-    return "loading " + name + (at == stage.npos ? "" : stage.substr(at));
+std::string stage_for_clients(const std::string& name, const LoadProgress& now) {
+    const std::string line = "loading " + name;
+    if (now.total == 0) return line;
+    return line + ": " + std::to_string(now.done >> 20) + " of " + std::to_string(now.total >> 20) +
+           " MiB";
 }
 
-std::shared_ptr<SharedModel> load_model(const ServeOptions& options, LoadOptions& load,
-                                        const std::function<void(const std::string&)>& on_stage) {
+std::shared_ptr<SharedModel> load_model(
+    const ServeOptions& options, LoadOptions& load,
+    const std::function<void(const LoadProgress&)>& on_progress) {
     ProgressLine progress(options.quiet);
-    load.on_progress = [&](const std::string& stage) {
-        progress.show(stage);
-        on_stage(stage);
+    load.on_progress = [&](const LoadProgress& now) {
+        progress.show(now.line);
+        on_progress(now);
     };
     ModelFiles files = ModelFiles::open(load);
     Tokenizer tokenizer = load_tokenizer(files);
@@ -164,9 +167,9 @@ int run_serve(const ServeOptions& options) {
     std::optional<Service> service;
     ServingThread serving(server, loading);
     try {
-        model = load_model(options, load, [&](const std::string& stage) {
+        model = load_model(options, load, [&](const LoadProgress& now) {
             if (server.is_ending()) throw EndedWhileLoading();
-            loading.set_stage(stage_for_clients(name, stage));
+            loading.set_stage(stage_for_clients(name, now));
         });
     } catch (const EndedWhileLoading&) {
         return 0;

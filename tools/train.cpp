@@ -108,7 +108,7 @@ int run_train(const TrainOptions& options) {
                                     target_config(open_model(load_options.model)).context);
     const train::FolderLock lock(train::training_folder(options.folder));
     ProgressLine progress(options.quiet);
-    load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
+    load_options.on_progress = [&](const LoadProgress& now) { progress.show(now.line); };
     ModelFiles files = ModelFiles::open(load_options);
     const Tokenizer tokenizer = load_tokenizer(files);
     Model loaded(std::move(files), load_options);

@@ -135,9 +135,9 @@ Isa find_isa(const std::string& wanted, const std::string& source) {
     for (Isa isa : kAll) {
         if (wanted != name(isa)) continue;
         if (usable_kernels(isa)) return isa;
-        throw Error(source + ": this CPU or build lacks it");
+        throw Error(source + ": this CPU or build lacks it", Cause::no_device);
     }
-    throw Error(source + ": expected portable, avx2, avxvnni, avx512 or amx");
+    throw Error(source + ": expected portable, avx2, avxvnni, avx512 or amx", Cause::no_device);
 }
 
 Isa choose_isa() {

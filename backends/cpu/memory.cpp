@@ -22,7 +22,9 @@ CpuMemory::CpuMemory(size_t size) {
     // calloc takes large blocks from the system, which hands out zero pages when they are touched.
     if (size <= std::numeric_limits<size_t>::max() - kAlignment)
         block_ = std::calloc(size + kAlignment, 1);
-    if (!block_) throw Error("cpu: out of memory (" + std::to_string(size) + " bytes wanted)");
+    if (!block_)
+        throw Error("cpu: out of memory (" + std::to_string(size) + " bytes wanted)",
+                    Cause::device_memory);
     const uintptr_t address = reinterpret_cast<uintptr_t>(block_);
     data_ = static_cast<std::byte*>(block_) + (kAlignment - address % kAlignment) % kAlignment;
     size_bytes = size;
@@ -39,7 +41,9 @@ void CpuMemory::poison(size_t offset, size_t bytes) {
 
 std::shared_ptr<std::byte> allocate_pages(size_t bytes) {
     const platform::Pages pages = platform::map_pages(bytes);
-    if (!pages.data) throw Error("cpu: out of memory (" + std::to_string(bytes) + " bytes wanted)");
+    if (!pages.data)
+        throw Error("cpu: out of memory (" + std::to_string(bytes) + " bytes wanted)",
+                    Cause::device_memory);
     return {pages.data, [pages](std::byte*) {
                 unpoison(pages.base, pages.mapped_bytes);
                 platform::unmap_pages(pages);

@@ -9,10 +9,14 @@
 
 namespace aerie::cuda {
 
+inline Cause cause_of(cudaError_t result) {
+    return result == cudaErrorMemoryAllocation ? Cause::device_memory : Cause::device_failed;
+}
+
 inline void check(cudaError_t result, const char* call) {
     if (result == cudaSuccess) return;
     const std::string name(call, std::string(call).find('('));
-    throw Error("cuda: " + name + ": " + cudaGetErrorString(result));
+    throw Error("cuda: " + name + ": " + cudaGetErrorString(result), cause_of(result));
 }
 
 }  // namespace aerie::cuda

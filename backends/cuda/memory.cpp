@@ -15,7 +15,8 @@ CudaMemory::CudaMemory(size_t size, std::shared_ptr<Queue> queue)
     const cudaError_t result = cudaMalloc(&data, std::max<size_t>(size, 1));
     if (result == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();  // reported here; the device still works
-        throw Error("cuda: out of memory (" + std::to_string(size) + " bytes wanted)");
+        throw Error("cuda: out of memory (" + std::to_string(size) + " bytes wanted)",
+                    Cause::device_memory);
     }
     CUDA_CHECK(result);
     data_ = static_cast<std::byte*>(data);

@@ -81,16 +81,17 @@ void Queue::refuse(const char* op, const std::string& why) {
 }
 
 void Queue::throw_failure() {
-    if (!failure_.empty()) throw Error(std::exchange(failure_, {}));
+    if (!failure_.empty()) throw Error(std::exchange(failure_, {}), Cause::device_failed);
 }
 
 // A fault of a kernel shows at some later call, so the message says since when to look for it.
 void Queue::check(cudaError_t result, const char* what) const {
     if (result == cudaSuccess) return;
-    if (!failure_.empty()) throw Error(failure_);
+    if (!failure_.empty()) throw Error(failure_, Cause::device_failed);
     const std::string since =
         first_op_ ? std::string(" (since the last wait: ") + first_op_ + " and what followed)" : "";
-    throw Error(std::string("cuda: ") + what + ": " + cudaGetErrorString(result) + since);
+    throw Error(std::string("cuda: ") + what + ": " + cudaGetErrorString(result) + since,
+                cause_of(result));
 }
 
 // The first run is not captured: a kernel is loaded when it is first launched, which a capture may

@@ -242,7 +242,7 @@ std::unique_ptr<Backend> open_vulkan(const std::string& device,
                                      const vulkan::DeviceChoices& choices) {
     std::string why;
     const auto instance = vulkan::Instance::get(&why);
-    if (!instance) throw Error(device + ": " + why);
+    if (!instance) throw Error(device + ": " + why, Cause::no_device);
     const size_t index = vulkan::find_device(*instance, device);
     return std::make_unique<vulkan::VulkanBackend>(
         std::make_shared<vulkan::Device>(instance, index, choices), index);

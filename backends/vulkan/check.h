@@ -12,8 +12,15 @@ namespace aerie::vulkan {
 // The result in words: "device lost", "out of device memory", ...
 std::string describe(VkResult result);
 
+inline Cause cause_of(VkResult result) {
+    return result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY
+               ? Cause::device_memory
+               : Cause::device_failed;
+}
+
 inline void check(const std::string& device, VkResult result, const char* function) {
-    if (result != VK_SUCCESS) throw Error(device + ": " + describe(result) + " in " + function);
+    if (result != VK_SUCCESS)
+        throw Error(device + ": " + describe(result) + " in " + function, cause_of(result));
 }
 
 }  // namespace aerie::vulkan

@@ -19,7 +19,8 @@ Abilities abilities_of(const Instance& instance, size_t index, const DeviceChoic
     if (choices.pretend) choices.pretend(traits);
     traits.missing = missing_of(traits);
     if (!traits.missing.empty())
-        throw Error(name_of(index) + ": " + traits.name + " cannot run aerie: " + traits.missing);
+        throw Error(name_of(index) + ": " + traits.name + " cannot run aerie: " + traits.missing,
+                    Cause::no_device);
     Matrices matrices;
     if (choices.cooperative_matrices.value_or(uses_matrices(traits)))
         matrices = ask_for_matrices(instance.handle(), handle, traits);
@@ -83,7 +84,8 @@ void Device::create() {
                                      .pEnabledFeatures = nullptr};
     const VkResult result = vkCreateDevice(physical_, &info, nullptr, &handle);
     if (result != VK_SUCCESS)
-        throw Error(name_ + ": cannot open " + traits().name + ": " + describe(result));
+        throw Error(name_ + ": cannot open " + traits().name + ": " + describe(result),
+                    Cause::no_device);
 }
 
 Device::~Device() {

@@ -43,7 +43,8 @@ VulkanMemory::VulkanMemory(std::shared_ptr<Device> device, std::shared_ptr<Queue
     const bool visible = place == Place::staging || device_->unified();
     const VkPhysicalDeviceMemoryProperties& types = device_->traits().memory;
     const int type = choose_memory_type(types, needs.memoryTypeBits, place, device_->unified());
-    if (type < 0) throw Error(device_->name() + ": no memory of the kind that aerie needs");
+    if (type < 0)
+        throw Error(device_->name() + ": no memory of the kind that aerie needs", Cause::no_device);
     cached = types.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
     const VkMemoryAllocateInfo allocation = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
                                              .pNext = nullptr,
@@ -53,8 +54,9 @@ VulkanMemory::VulkanMemory(std::shared_ptr<Device> device, std::shared_ptr<Queue
     const VkResult result = vk.vkAllocateMemory(device_->handle, &allocation, nullptr, &memory);
     if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY)
         throw Error(device_->name() + ": " + describe(result) + ": no " +
-                    std::to_string(size_bytes >> 20) + " MiB are left on " +
-                    device_->traits().name);
+                        std::to_string(size_bytes >> 20) + " MiB are left on " +
+                        device_->traits().name,
+                    Cause::device_memory);
     check(device_->name(), result, "vkAllocateMemory");
     memory_ = {*device_, memory};
     VK_CHECK(*device_, vkBindBufferMemory, device_->handle, buffer_, memory_, 0);
@@ -73,8 +75,9 @@ void VulkanMemory::check_size() const {
     const size_t most = device_->traits().allocation_bytes;
     if (size_bytes > most)
         throw Error(device_->name() + ": " + device_->traits().name + " gives at most " +
-                    std::to_string(most >> 20) + " MiB of memory in one piece, and " +
-                    std::to_string(size_bytes >> 20) + " MiB are wanted");
+                        std::to_string(most >> 20) + " MiB of memory in one piece, and " +
+                        std::to_string(size_bytes >> 20) + " MiB are wanted",
+                    Cause::device_memory);
 }
 
 void VulkanMemory::create_buffer() {

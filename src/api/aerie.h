@@ -5,8 +5,8 @@
  * with AERIE_ERROR. It must not longjmp out of the library, because what the call holds, such as
  * the turn on the device, would never be released. The library stays in memory after dlclose.
  *
- * STATUS  Functions that can fail return a status. Unless it is AERIE_OK, a message of one line is
- * kept with the handle of the call, outputs are unchanged (except where a function says
+ * STATUS  Functions that can fail return a status. Unless it is AERIE_OK, a message of one line and
+ * a cause are kept with the handle of the call, outputs are unchanged (except where a function says
  * otherwise), and the handle can be used again.
  *
  * STRUCTS  Every struct that you fill, or that is filled for you, begins with its size. The
@@ -28,6 +28,10 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The version of this header: 10000 times the major number, plus 100 times the minor number, plus
+ * the patch. aerie_version_number() has that of the library. */
+#define AERIE_VERSION_NUMBER 200
+
 #if defined(AERIE_BUILDS_LIBRARY) && defined(_WIN32)
 #define AERIE_API __declspec(dllexport)
 #elif defined(AERIE_BUILDS_LIBRARY) && defined(__GNUC__)
@@ -48,12 +52,35 @@ typedef enum aerie_status {
     AERIE_CANCELLED = 4      /* one of your callbacks asked for it */
 } aerie_status;
 
+/* Why a call failed, for programs that decide by it. New causes may come; treat those that you do
+ * not know like AERIE_CAUSE_OTHER. */
+typedef enum aerie_cause {
+    AERIE_CAUSE_NONE = 0,           /* nothing has failed */
+    AERIE_CAUSE_OTHER = 1,          /* only the message says it */
+    AERIE_CAUSE_ARGUMENT = 2,       /* the request is impossible, or a handle is null */
+    AERIE_CAUSE_TOO_LONG = 3,       /* the prompt has no room in the context: shorten it */
+    AERIE_CAUSE_SESSIONS = 4,       /* the model has as many sessions as it was opened for */
+    AERIE_CAUSE_NOT_FOUND = 5,      /* no such file, folder or model: offer to get it */
+    AERIE_CAUSE_FILE = 6,           /* a file cannot be read or written: rights, a full disk */
+    AERIE_CAUSE_DAMAGED = 7,        /* a file does not hold what it should: get it again */
+    AERIE_CAUSE_UNSUPPORTED = 8,    /* aerie cannot run what the file holds: offer another model */
+    AERIE_CAUSE_OTHER_MODEL = 9,    /* a saved session belongs to another model */
+    AERIE_CAUSE_NO_DEVICE = 10,     /* no such device, or it cannot be used: offer another */
+    AERIE_CAUSE_DEVICE_LOST = 11,   /* the device failed while it worked: open the model again */
+    AERIE_CAUSE_DEVICE_MEMORY = 12, /* the device has too little memory: a smaller context, fewer
+                                       sessions, a smaller model */
+    AERIE_CAUSE_HOST_MEMORY = 13,   /* the host has too little memory */
+    AERIE_CAUSE_CANCELLED = 14      /* one of your callbacks asked for it */
+} aerie_cause;
+
 typedef struct aerie_context aerie_context; /* one user's view of the library; cheap */
 typedef struct aerie_model aerie_model;     /* a loaded model and its drafter */
 typedef struct aerie_session aerie_session; /* a conversation: its text and KV cache */
 
 AERIE_API const char* aerie_version(void);                    /* "0.2.0" */
 AERIE_API const char* aerie_status_name(aerie_status status); /* "ok", "error", ... */
+AERIE_API int32_t aerie_version_number(void);                 /* as AERIE_VERSION_NUMBER */
+AERIE_API const char* aerie_cause_name(aerie_cause cause);    /* "none", "not found", ... */
 AERIE_API void aerie_free(void* given);                       /* frees a result; NULL is ignored */
 
 /* ---- context ----------------------------------------------------------------------------------
@@ -66,6 +93,15 @@ AERIE_API void aerie_context_free(aerie_context* context);
  * none, or if a call with another context has failed since. Lives until this thread's next call
  * with a context. */
 AERIE_API const char* aerie_context_message(const aerie_context* context);
+
+/* The cause of the failure that aerie_context_message tells of. */
+AERIE_API aerie_cause aerie_context_cause(const aerie_context* context);
+
+/* For programs whose calls run in threads that they do not choose: the newest failure with this
+ * context in any thread. Free *message with aerie_free; it is "" if nothing has failed. Either may
+ * be NULL. */
+AERIE_API aerie_status aerie_context_failure(const aerie_context* context, char** message,
+                                             aerie_cause* cause);
 
 typedef enum aerie_log_level { AERIE_LOG_INFO = 0, AERIE_LOG_WARNING = 1 } aerie_log_level;
 
@@ -102,6 +138,26 @@ AERIE_API aerie_status aerie_context_devices(aerie_context* context, size_t* cou
 AERIE_API aerie_status aerie_context_device(aerie_context* context, size_t index,
                                             aerie_device* device);
 
+/* A model that is on this machine. */
+typedef struct aerie_listed_model {
+    size_t size;
+    const char* name;    /* opens it: for aerie_model_options */
+    const char* path;    /* a folder or a .gguf file */
+    const char* program; /* the program that keeps it: "aerie", "Hugging Face", "LM Studio",
+                          * "llama.cpp", "Ollama"
+                          */
+    const char* heads;   /* names of the heads beside it, one a line; "" if there is none */
+    uint64_t weight_bytes;
+} aerie_listed_model;
+
+/* Looks for the models at hand: those in the folder `models` (NULL: none) and the bundled ones,
+ * then those that other programs keep. They are read by aerie_context_model until the next search
+ * with this context; their strings live as long as the context. */
+AERIE_API aerie_status aerie_context_models(aerie_context* context, const char* models,
+                                            size_t* count);
+AERIE_API aerie_status aerie_context_model(aerie_context* context, size_t index,
+                                           aerie_listed_model* model);
+
 /* ---- model ------------------------------------------------------------------------------------
  */
 
@@ -109,6 +165,17 @@ AERIE_API aerie_status aerie_context_device(aerie_context* context, size_t index
  * MiB". A nonzero result ends loading with AERIE_CANCELLED. Called in the thread that opens the
  * model; it must not call the library. */
 typedef int (*aerie_progress_callback)(void* user, const char* stage);
+
+typedef enum aerie_stage {
+    AERIE_STAGE_DEVICE = 0, /* the device is made ready; a driver may compile for a minute */
+    AERIE_STAGE_MODEL = 1,  /* weights of the model are loaded */
+    AERIE_STAGE_HEAD = 2,   /* weights of a head or draft model are loaded */
+    AERIE_STAGE_COSTS = 3   /* the device is measured */
+} aerie_stage;
+
+/* The same in numbers: the bytes of weights that are loaded in this stage, and those of all; both
+ * are 0 in other stages. The same rules hold. */
+typedef int (*aerie_load_callback)(void* user, aerie_stage stage, uint64_t done, uint64_t total);
 
 typedef struct aerie_model_options {
     size_t size;
@@ -137,6 +204,8 @@ typedef struct aerie_model_options {
     int32_t tree_nodes, tree_levels, tree_top_k; /* all 0: sized by measurement */
     aerie_progress_callback progress;            /* may be NULL */
     void* progress_user;
+    aerie_load_callback load_progress; /* may be NULL */
+    void* load_progress_user;
 } aerie_model_options;
 
 /* Memory in bytes, known before anything is loaded. */
@@ -166,6 +235,9 @@ AERIE_API void aerie_model_free(aerie_model* model);
 
 /* Like aerie_context_message, for calls with this model. */
 AERIE_API const char* aerie_model_message(const aerie_model* model);
+AERIE_API aerie_cause aerie_model_cause(const aerie_model* model);
+AERIE_API aerie_status aerie_model_failure(const aerie_model* model, char** message,
+                                           aerie_cause* cause);
 
 typedef struct aerie_model_info {
     size_t size;
@@ -184,10 +256,32 @@ typedef struct aerie_model_info {
     int32_t sessions;        /* most sessions at a time */
     int32_t can_draft;
     int32_t has_chat_template;
+    int32_t has_system_role;   /* whether its chat template uses a system message */
+    uint64_t parameters;       /* numbers in its weights */
+    uint64_t weight_bytes;     /* memory of its weights on the device */
+    const char* architecture;  /* "llama", "qwen3", ... */
+    const char* weights;       /* types of the weights in its files: "f16", "q4_k, q6_k" */
+    const char* chat_template; /* in Jinja; "" if there is none */
 } aerie_model_info;
 
 /* Strings and ids live as long as the model. */
 AERIE_API aerie_status aerie_model_get_info(const aerie_model* model, aerie_model_info* info);
+
+/* How tokens are chosen. All zero: always the likeliest token. */
+typedef struct aerie_sampling {
+    size_t size;
+    float temperature; /* 0: the likeliest token */
+    int32_t top_k;     /* 0: off */
+    float top_p;       /* 0: off */
+    float min_p;       /* 0: off */
+    float repetition;  /* penalty; 0 or 1: off */
+    float frequency;   /* penalty; 0: off */
+    float presence;    /* penalty; 0: off */
+} aerie_sampling;
+
+/* The model's own sampling, which holds for requests without one. Values that are off are 0, or 1
+ * where that means the same. */
+AERIE_API aerie_status aerie_model_get_sampling(const aerie_model* model, aerie_sampling* sampling);
 
 enum {
     AERIE_TEXT_START = 1,  /* start of a text: BOS in front if the model wants it */
@@ -230,18 +324,7 @@ AERIE_API void aerie_session_free(aerie_session* session);
 /* The message of the newest call with this session that failed; "" if there was none. Lives until
  * the next call with the session. */
 AERIE_API const char* aerie_session_message(const aerie_session* session);
-
-/* How tokens are chosen. All zero: always the likeliest token. */
-typedef struct aerie_sampling {
-    size_t size;
-    float temperature; /* 0: the likeliest token */
-    int32_t top_k;     /* 0: off */
-    float top_p;       /* 0: off */
-    float min_p;       /* 0: off */
-    float repetition;  /* penalty; 0 or 1: off */
-    float frequency;   /* penalty; 0: off */
-    float presence;    /* penalty; 0: off */
-} aerie_sampling;
+AERIE_API aerie_cause aerie_session_cause(const aerie_session* session);
 
 /* Changes the logits of the token after `text` before any other processing. -INFINITY forbids a
  * token; if every token is forbidden after the text that was chosen, the answer fails with
@@ -453,7 +536,25 @@ AERIE_DEFINE_INIT(aerie_answer)
 AERIE_DEFINE_INIT(aerie_token)
 AERIE_DEFINE_INIT(aerie_cycle)
 AERIE_DEFINE_INIT(aerie_statistics)
+AERIE_DEFINE_INIT(aerie_listed_model)
 #undef AERIE_DEFINE_INIT
+
+/* The same for languages that cannot call the functions above, which are not in the library: each
+ * zeroes `size` bytes, your size of the struct, writes the size in front, and returns the size that
+ * this library has. If `value` is NULL, or `size` is too small to hold a size, nothing is written.
+ */
+AERIE_API size_t aerie_device_init_at(aerie_device* value, size_t size);
+AERIE_API size_t aerie_listed_model_init_at(aerie_listed_model* value, size_t size);
+AERIE_API size_t aerie_model_options_init_at(aerie_model_options* value, size_t size);
+AERIE_API size_t aerie_forecast_init_at(aerie_forecast* value, size_t size);
+AERIE_API size_t aerie_model_info_init_at(aerie_model_info* value, size_t size);
+AERIE_API size_t aerie_sampling_init_at(aerie_sampling* value, size_t size);
+AERIE_API size_t aerie_request_init_at(aerie_request* value, size_t size);
+AERIE_API size_t aerie_step_init_at(aerie_step* value, size_t size);
+AERIE_API size_t aerie_answer_init_at(aerie_answer* value, size_t size);
+AERIE_API size_t aerie_token_init_at(aerie_token* value, size_t size);
+AERIE_API size_t aerie_cycle_init_at(aerie_cycle* value, size_t size);
+AERIE_API size_t aerie_statistics_init_at(aerie_statistics* value, size_t size);
 
 #ifdef __cplusplus
 }

@@ -19,12 +19,14 @@ inline namespace header_0 {  // keeps these names apart from the library's own
 // Thrown for any status except AERIE_OK.
 class Failure : public std::runtime_error {
   public:
-    Failure(aerie_status status, const char* message)
-        : std::runtime_error(message), status_(status) {}
+    Failure(aerie_status status, const char* message, aerie_cause cause = AERIE_CAUSE_OTHER)
+        : std::runtime_error(message), status_(status), cause_(cause) {}
     aerie_status status() const { return status_; }
+    aerie_cause cause() const { return cause_; }  // to decide by
 
   private:
     aerie_status status_;
+    aerie_cause cause_;
 };
 
 struct Free {
@@ -44,7 +46,8 @@ class Context {
     }
     aerie_context* handle() const { return handle_.get(); }
     void check(aerie_status status) const {
-        if (status != AERIE_OK) throw Failure(status, aerie_context_message(handle()));
+        if (status != AERIE_OK)
+            throw Failure(status, aerie_context_message(handle()), aerie_context_cause(handle()));
     }
 
     std::vector<aerie_device> devices() const {
@@ -52,6 +55,14 @@ class Context {
         check(aerie_context_devices(handle(), &count));
         std::vector<aerie_device> all(count, aerie_device_init());
         for (size_t i = 0; i < count; ++i) check(aerie_context_device(handle(), i, &all[i]));
+        return all;
+    }
+    // The models at hand; `folder` is searched before others if it is given.
+    std::vector<aerie_listed_model> models(const char* folder = nullptr) const {
+        size_t count = 0;
+        check(aerie_context_models(handle(), folder, &count));
+        std::vector<aerie_listed_model> all(count, aerie_listed_model_init());
+        for (size_t i = 0; i < count; ++i) check(aerie_context_model(handle(), i, &all[i]));
         return all;
     }
     aerie_forecast forecast(const aerie_model_options& options) const {
@@ -73,12 +84,19 @@ class Model {
     }
     aerie_model* handle() const { return handle_.get(); }
     void check(aerie_status status) const {
-        if (status != AERIE_OK) throw Failure(status, aerie_model_message(handle()));
+        if (status != AERIE_OK)
+            throw Failure(status, aerie_model_message(handle()), aerie_model_cause(handle()));
     }
 
     aerie_model_info info() const {
         aerie_model_info found = aerie_model_info_init();
         check(aerie_model_get_info(handle(), &found));
+        return found;
+    }
+    // The model's own sampling.
+    aerie_sampling sampling() const {
+        aerie_sampling found = aerie_sampling_init();
+        check(aerie_model_get_sampling(handle(), &found));
         return found;
     }
     // flags: AERIE_TEXT_...
@@ -115,7 +133,8 @@ class Session {
     }
     aerie_session* handle() const { return handle_.get(); }
     void check(aerie_status status) const {
-        if (status != AERIE_OK) throw Failure(status, aerie_session_message(handle()));
+        if (status != AERIE_OK)
+            throw Failure(status, aerie_session_message(handle()), aerie_session_cause(handle()));
     }
 
     void begin(const aerie_request& request) { check(aerie_session_begin(handle(), &request)); }

@@ -10,14 +10,16 @@
 
 namespace aerie::api {
 
-// A message of one line. Setting it allocates nothing.
+// A message of one line, and the cause of what it tells. Setting it allocates nothing.
 class Message {
   public:
-    void set(std::string_view text) noexcept;
+    void set(std::string_view text, aerie_cause cause) noexcept;
     const char* text() const { return text_; }
+    aerie_cause cause() const { return cause_; }
 
   private:
     static constexpr size_t kMaxBytes = 1000;
+    aerie_cause cause_ = AERIE_CAUSE_NONE;
     char text_[kMaxBytes + 1] = {};
 };
 
@@ -47,7 +49,9 @@ aerie_status enter(Handle* handle, Do&& what) noexcept {
         what();
         return AERIE_OK;
     } catch (...) {
-        return caught(handle->message());
+        const aerie_status status = caught(handle->message());
+        handle->note_failure();
+        return status;
     }
 }
 

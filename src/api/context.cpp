@@ -2,6 +2,8 @@
 #include "api/handles.h"
 #include "api/structs.h"
 #include "backend/registry.h"
+#include "core/platform.h"
+#include "talk/locate.h"
 
 using namespace aerie;
 using namespace aerie::api;
@@ -27,10 +29,83 @@ const std::vector<ListedDevice>& devices_of(aerie_context& context) {
     return *context.devices;
 }
 
+std::string heads_of(const ModelAtHand& found) {
+    std::string lines;
+    for (const std::string& head : found.heads) lines += (lines.empty() ? "" : "\n") + head;
+    return lines;
+}
+
+void search_models(aerie_context& context, const char* folder) {
+    std::vector<std::filesystem::path> folders;
+    if (folder) folders = {platform::path_of(folder)};
+    const std::vector<ModelAtHand> all = models_at_hand(folders);
+    const std::lock_guard lock(context.listing);
+    ListedModels& models = context.models;
+    const auto kept = [&](std::string text) {
+        return models.texts.insert(std::move(text)).first->c_str();
+    };
+    std::vector<ListedModel> newest;
+    for (const ModelAtHand& found : all)
+        newest.push_back({kept(found.model.name), kept(utf8_of(found.model.path)),
+                          kept(found.model.program), kept(heads_of(found)),
+                          found.model.size_bytes});
+    models.newest = std::move(newest);
+}
+
+constexpr int number_of(std::string_view version) {
+    int number = 0, part = 0;
+    for (const char c : version) {
+        if (c == '.') number = (number + part) * 100, part = 0;
+        if (c != '.') part = part * 10 + (c - '0');
+    }
+    return number + part;
+}
+static_assert(number_of(AERIE_VERSION) == AERIE_VERSION_NUMBER, "aerie.h has another version");
+
 }  // namespace
 
 const char* aerie_version(void) {
     return AERIE_VERSION;
+}
+
+int32_t aerie_version_number(void) {
+    return AERIE_VERSION_NUMBER;
+}
+
+const char* aerie_cause_name(aerie_cause cause) {
+    switch (cause) {
+        case AERIE_CAUSE_NONE:
+            return "none";
+        case AERIE_CAUSE_OTHER:
+            return "other";
+        case AERIE_CAUSE_ARGUMENT:
+            return "argument";
+        case AERIE_CAUSE_TOO_LONG:
+            return "too long";
+        case AERIE_CAUSE_SESSIONS:
+            return "sessions";
+        case AERIE_CAUSE_NOT_FOUND:
+            return "not found";
+        case AERIE_CAUSE_FILE:
+            return "file";
+        case AERIE_CAUSE_DAMAGED:
+            return "damaged";
+        case AERIE_CAUSE_UNSUPPORTED:
+            return "unsupported";
+        case AERIE_CAUSE_OTHER_MODEL:
+            return "other model";
+        case AERIE_CAUSE_NO_DEVICE:
+            return "no device";
+        case AERIE_CAUSE_DEVICE_LOST:
+            return "device lost";
+        case AERIE_CAUSE_DEVICE_MEMORY:
+            return "device memory";
+        case AERIE_CAUSE_HOST_MEMORY:
+            return "host memory";
+        case AERIE_CAUSE_CANCELLED:
+            return "cancelled";
+    }
+    return "unknown";
 }
 
 const char* aerie_status_name(aerie_status status) {
@@ -76,6 +151,16 @@ const char* aerie_context_message(const aerie_context* context) {
     return context ? context->messages.text() : kNullHandle;
 }
 
+aerie_cause aerie_context_cause(const aerie_context* context) {
+    return context ? context->messages.cause() : AERIE_CAUSE_ARGUMENT;
+}
+
+aerie_status aerie_context_failure(const aerie_context* context, char** message,
+                                   aerie_cause* cause) {
+    return enter_to_make(context, message,
+                         [&] { give_failure(context->messages.newest(), message, cause); });
+}
+
 aerie_status aerie_context_set_log(aerie_context* context, aerie_log_callback callback,
                                    void* user) {
     return enter(context, [&] { context->log->set(callback, user); });
@@ -102,6 +187,32 @@ aerie_status aerie_context_device(aerie_context* context, size_t index, aerie_de
         shown.threads = device.threads;
         shown.is_best = all[index].is_best;
         write_struct(out, shown, "aerie_device");
+    });
+}
+
+aerie_status aerie_context_models(aerie_context* context, const char* models, size_t* count) {
+    return enter(context, [&] {
+        size_t& found = given(count, "count");
+        search_models(*context, models);
+        const std::lock_guard lock(context->listing);
+        found = context->models.newest.size();
+    });
+}
+
+aerie_status aerie_context_model(aerie_context* context, size_t index, aerie_listed_model* out) {
+    return enter(context, [&] {
+        const std::lock_guard lock(context->listing);
+        const std::vector<ListedModel>& all = context->models.newest;
+        if (index >= all.size())
+            throw UsageError("the newest search found " + std::to_string(all.size()) +
+                             " models, no number " + std::to_string(index));
+        aerie_listed_model shown = aerie_listed_model_init();
+        shown.name = all[index].name;
+        shown.path = all[index].path;
+        shown.program = all[index].program;
+        shown.heads = all[index].heads;
+        shown.weight_bytes = all[index].weight_bytes;
+        write_struct(out, shown, "aerie_listed_model");
     });
 }
 

@@ -3,21 +3,20 @@
 #include "api/options.h"
 #include "api/structs.h"
 #include "backend/registry.h"
+#include "talk/model_sampling.h"
+#include "text/chat_template.h"
 
 using namespace aerie;
 using namespace aerie::api;
 
 namespace {
 
-std::string utf8_of(const std::filesystem::path& path) {
-    const std::u8string text = path.u8string();
-    return {text.begin(), text.end()};
-}
-
 aerie_forecast forecast_of(const LoadOptions& options) {
-    ModelFiles files = ModelFiles::open(options);
-    const auto device = open_device(
-        options.device, {.threads = options.threads, .on_progress = options.on_progress});
+    ModelFiles files = with_cause(Cause::damaged, [&] { return ModelFiles::open(options); });
+    const auto device = with_cause(Cause::no_device, [&] {
+        return open_device(options.device, {.threads = options.threads,
+                                            .on_progress = options.on_device_progress()});
+    });
     files.replace_unstorable(*device);
     files.fit_context(options, *device);
     const MemoryPlan plan = files.plan(options, *device);
@@ -35,13 +34,29 @@ aerie_forecast forecast_of(const LoadOptions& options) {
     return forecast;
 }
 
+// A template that cannot be run has no system role either.
+bool has_system_role(const Tokenizer& tokenizer) {
+    if (tokenizer.chat_template().text.empty()) return false;
+    try {
+        return why_no_system_message(tokenizer.chat_template(), tokenizer.named_tokens(), "x")
+            .empty();
+    } catch (const Error&) {
+        return false;
+    }
+}
+
 std::unique_ptr<aerie_model> opened(const LoadOptions& options, const std::shared_ptr<Log>& log) {
-    auto open = std::make_shared<OpenModel>(options, log);
+    // A device's failures name their cause, so what else goes wrong is due to the files.
+    auto open =
+        with_cause(Cause::damaged, [&] { return std::make_shared<OpenModel>(options, log); });
     auto handle = std::make_unique<aerie_model>(std::move(open));
     const SharedModel& model = handle->model();
     handle->path = utf8_of(options.model);
     if (model.files().head) handle->head = utf8_of(options.head);
-    handle->has_chat_template = !model.tokenizer().chat_template().text.empty();
+    handle->has_system_role = has_system_role(model.tokenizer());
+    handle->weights = model.files().target.tensors.type_names();
+    for (const auto& [type, bytes] : model.files().target_types(options))
+        handle->weight_bytes += bytes;
     log->say(AERIE_LOG_INFO, handle->path + " on " + model.device().name + ", draft " +
                                  options.draft.method +
                                  (handle->head.empty() ? "" : " with " + handle->head));
@@ -74,6 +89,15 @@ const char* aerie_model_message(const aerie_model* model) {
     return model ? model->messages.text() : kNullHandle;
 }
 
+aerie_cause aerie_model_cause(const aerie_model* model) {
+    return model ? model->messages.cause() : AERIE_CAUSE_ARGUMENT;
+}
+
+aerie_status aerie_model_failure(const aerie_model* model, char** message, aerie_cause* cause) {
+    return enter_to_make(model, message,
+                         [&] { give_failure(model->messages.newest(), message, cause); });
+}
+
 aerie_status aerie_model_get_info(const aerie_model* handle, aerie_model_info* out) {
     return enter(handle, [&] {
         const SharedModel& model = handle->model();
@@ -92,7 +116,29 @@ aerie_status aerie_model_get_info(const aerie_model* handle, aerie_model_info* o
         info.bos = model.tokenizer().bos();
         info.sessions = model.options().sequences;
         info.can_draft = model.can_draft();
-        info.has_chat_template = handle->has_chat_template;
+        const std::string& chat_template = model.tokenizer().chat_template().text;
+        info.has_chat_template = !chat_template.empty();
+        info.has_system_role = handle->has_system_role;
+        info.parameters = model.files().target.tensors.parameters();
+        info.weight_bytes = handle->weight_bytes;
+        info.architecture = model.files().config.architecture.c_str();
+        info.weights = handle->weights.c_str();
+        info.chat_template = chat_template.c_str();
         write_struct(out, info, "aerie_model_info");
+    });
+}
+
+aerie_status aerie_model_get_sampling(const aerie_model* handle, aerie_sampling* out) {
+    return enter(handle, [&] {
+        const Sampling own = model_sampling(generation_config(handle->model().files().target));
+        aerie_sampling sampling = aerie_sampling_init();
+        sampling.temperature = own.filters.temperature;
+        sampling.top_k = own.filters.top_k;
+        sampling.top_p = own.filters.top_p;
+        sampling.min_p = own.filters.min_p;
+        sampling.repetition = own.penalties.repetition;
+        sampling.frequency = own.penalties.frequency;
+        sampling.presence = own.penalties.presence;
+        write_struct(out, sampling, "aerie_sampling");
     });
 }

@@ -52,6 +52,29 @@ std::filesystem::path cache_of(const char* folder) {
     return platform::path_of(folder);
 }
 
+aerie_stage stage_of(LoadProgress::Stage stage) {
+    switch (stage) {
+        case LoadProgress::Stage::device:
+            return AERIE_STAGE_DEVICE;
+        case LoadProgress::Stage::model:
+            return AERIE_STAGE_MODEL;
+        case LoadProgress::Stage::head:
+            return AERIE_STAGE_HEAD;
+        case LoadProgress::Stage::costs:
+            break;
+    }
+    return AERIE_STAGE_COSTS;
+}
+
+std::function<void(const LoadProgress&)> progress_of(const aerie_model_options& asked) {
+    return [say = asked.progress, user = asked.progress_user, count = asked.load_progress,
+            count_user = asked.load_progress_user](const LoadProgress& now) {
+        if (say && say(user, now.line.c_str()) != 0) throw Cancelled();
+        if (count && count(count_user, stage_of(now.stage), now.done, now.total) != 0)
+            throw Cancelled();
+    };
+}
+
 std::optional<std::string> name_of(const char* given) {
     return given ? std::optional<std::string>(given) : std::nullopt;
 }
@@ -77,12 +100,8 @@ LoadOptions load_options(const aerie_model_options* options) {
     wanted.head = name_of(asked.head);
     wanted.draft = name_of(asked.draft);
     if (asked.models) wanted.folders = {platform::path_of(asked.models)};
-    locate(wanted, load);
-    if (asked.progress)
-        load.on_progress = [call = asked.progress,
-                            user = asked.progress_user](const std::string& stage) {
-            if (call(user, stage.c_str()) != 0) throw Cancelled();
-        };
+    with_cause(Cause::damaged, [&] { locate(wanted, load); });
+    if (asked.progress || asked.load_progress) load.on_progress = progress_of(asked);
     return load;
 }
 

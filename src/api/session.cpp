@@ -84,6 +84,10 @@ const char* aerie_session_message(const aerie_session* session) {
     return session ? session->last_message.text() : kNullHandle;
 }
 
+aerie_cause aerie_session_cause(const aerie_session* session) {
+    return session ? session->last_message.cause() : AERIE_CAUSE_ARGUMENT;
+}
+
 aerie_status aerie_session_begin(aerie_session* session, const aerie_request* asked) {
     return enter(session, [&] {
         const Request request = request_of(asked, *session->talk, session->open->model);
@@ -153,8 +157,9 @@ aerie_status aerie_session_load(aerie_model* model, const char* path, aerie_sess
     return enter_to_make(model, session, [&] {
         given(session, "session");
         std::string note;
+        const auto file = platform::path_of(given_text(path, 0, "path"));
         auto talk =
-            Talk::load(shared(model->open), platform::path_of(given_text(path, 0, "path")), note);
+            with_cause(Cause::damaged, [&] { return Talk::load(shared(model->open), file, note); });
         make_session(model->open, std::move(talk), session);
         if (!note.empty()) model->open->log->say(AERIE_LOG_WARNING, note);
     });

@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "api/aerie.h"
+#include "api/border.h"
 #include "core/error.h"
 
 namespace aerie::api {
@@ -37,6 +38,7 @@ AERIE_FIRST_BYTES(aerie_answer, finish)
 AERIE_FIRST_BYTES(aerie_token, alternative_count)
 AERIE_FIRST_BYTES(aerie_cycle, next)
 AERIE_FIRST_BYTES(aerie_statistics, host_seconds)
+AERIE_FIRST_BYTES(aerie_listed_model, weight_bytes)
 #undef AERIE_FIRST_BYTES
 
 // Throws UsageError unless the size that `given` begins with is possible for a struct of at least
@@ -90,6 +92,12 @@ std::span<const T> given_list(const T* first, size_t count, const char* what) {
 // A text of this many bytes, or up to its NUL if 0.
 std::string_view given_text(const char* text, size_t bytes, const char* what);
 
+// A path as the header shows it.
+inline std::string utf8_of(const std::filesystem::path& path) {
+    const std::u8string text = path.u8string();
+    return {text.begin(), text.end()};
+}
+
 // Memory that the caller frees with aerie_free.
 struct FreeGiven {
     void operator()(void* memory) const { ::operator delete(memory); }
@@ -107,6 +115,12 @@ Given<T> to_give(std::span<const T> values, size_t zeros_behind = 0) {
 }
 inline Given<char> to_give(std::string_view text) {
     return to_give(std::span<const char>(text.data(), text.size()), 1);
+}
+
+// A failure as aerie_context_failure gives it.
+inline void give_failure(const Message& failure, char** message, aerie_cause* cause) {
+    if (message) *message = to_give(std::string_view(failure.text())).release();
+    if (cause) *cause = failure.cause();
 }
 
 }  // namespace aerie::api

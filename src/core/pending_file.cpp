@@ -100,7 +100,8 @@ void PendingFile::finish() {
 }
 
 void PendingFile::fail(int error) const {
-    throw Error(place_.string() + ": cannot be written: " + std::generic_category().message(error));
+    throw Error(place_.string() + ": cannot be written: " + std::generic_category().message(error),
+                Cause::inaccessible);
 }
 
 }  // namespace aerie

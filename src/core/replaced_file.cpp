@@ -40,7 +40,8 @@ void ReplacedFile::write_directly(const std::function<void(const Write&)>& produ
 }
 
 void ReplacedFile::fail(int error) const {
-    throw Error(path_.string() + ": cannot be written: " + std::generic_category().message(error));
+    throw Error(path_.string() + ": cannot be written: " + std::generic_category().message(error),
+                Cause::inaccessible);
 }
 
 }  // namespace aerie

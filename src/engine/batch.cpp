@@ -351,7 +351,7 @@ std::span<const int> Batch::sample(int first, int count, const Rules& rules, boo
     const std::span<int> choices = std::span(choices_).first(size_t(count));
     be_.read(step.ids, choices.data());
     for (int choice : choices)
-        if (choice < 0) throw Error(kOnlyNan);
+        if (choice < 0) throw Error(kOnlyNan, Cause::damaged);
     return choices;
 }
 
@@ -369,7 +369,7 @@ void Batch::choose_by_ratio(Cycle& cycle, int first) {
     const auto target = [&](int node) {
         be_.read(t_.logits.row_range(first + node, 1), logits_.data());
         Distribution p = processed(logits_, drawn.rule, path_tokens(cycle.tree, node));
-        if (p.empty()) throw Error(kOnlyNan);
+        if (p.empty()) throw Error(kOnlyNan, Cause::damaged);
         return p;
     };
     KeyedChance chance(drawn.seed, drawn.position, Purpose::accept);
@@ -386,7 +386,8 @@ void Batch::read_logprobs(const Sequence& sequence, std::span<const int> nodes, 
         const std::span<const float> logits = raw_logits(first + nodes[i]);
         const double logprob = log_probability(logits, output.tokens[i]);
         if (std::isnan(logprob))
-            throw Error("the model computed NaN or infinity; its weights are damaged");
+            throw Error("the model computed NaN or infinity; its weights are damaged",
+                        Cause::damaged);
         output.logprobs.push_back(float(logprob));
         for (const TokenLogprob& other : likeliest(logits, sequence.answer().alternatives))
             output.alternatives.push_back(other);

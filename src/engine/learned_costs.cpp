@@ -34,10 +34,13 @@ constexpr double kMaxSpread = 1.3;
 
 // Measures again if the first measurement was disturbed, and takes the steadier of both.
 MeasuredCosts steady_costs(Session& session, CostAware& drafter, const LoadOptions& options) {
-    if (options.on_progress) options.on_progress("measuring this device");
+    const auto say = [&](const char* line) {
+        if (options.on_progress) options.on_progress({LoadProgress::Stage::costs, line});
+    };
+    say("measuring this device");
     MeasuredCosts costs = measure_costs(session, drafter, kMeasureSeconds);
     if (costs.spread <= kMaxSpread) return costs;
-    if (options.on_progress) options.on_progress("measuring this device again: it was busy");
+    say("measuring this device again: it was busy");
     MeasuredCosts again = measure_costs(session, drafter, kMeasureSeconds);
     return again.spread < costs.spread ? again : costs;
 }

@@ -1,6 +1,8 @@
 // Loads the weights of the target and of drafters, each at most once.
 #include "engine/model.h"
 
+#include <algorithm>
+
 #include "backend/registry.h"
 #include "core/error.h"
 #include "draft/heads/head.h"
@@ -11,45 +13,63 @@ namespace aerie {
 namespace {
 
 // Reports how much of a model is loaded, as long as this object lives.
-class LoadProgress {
+class LoadReports {
   public:
-    LoadProgress(ModelSource& source, const LoadOptions& options) : tensors_(source.tensors) {
-        if (!options.on_progress) return;
-        const std::string what = "loading " + source.path.string();
-        const size_t all = tensors_.size_bytes();
-        options.on_progress(what);
-        tensors_.on_loaded = [=, done = size_t(0),
-                              show = options.on_progress](size_t bytes) mutable {
-            done += bytes;
-            show(what + ": " + std::to_string(done >> 20) + " of " + std::to_string(all >> 20) +
-                 " MiB");
-        };
+    LoadReports(LoadProgress::Stage stage, ModelSource& source, const LoadOptions& options)
+        : stage_(stage),
+          what_("loading " + source.path.string()),
+          tensors_(source.tensors),
+          all_(tensors_.size_bytes()),
+          show_(options.on_progress) {
+        if (!show_) return;
+        show_({stage_, what_, 0, all_});
+        tensors_.on_loaded = [this](size_t bytes) { report(std::min(done_ + bytes, all_)); };
     }
-    ~LoadProgress() { tensors_.on_loaded = nullptr; }
-    LoadProgress(const LoadProgress&) = delete;
-    LoadProgress& operator=(const LoadProgress&) = delete;
+    ~LoadReports() { tensors_.on_loaded = nullptr; }
+    LoadReports(const LoadReports&) = delete;
+    LoadReports& operator=(const LoadReports&) = delete;
+
+    // To be called when everything is loaded: some tensors are too small to be reported.
+    void finish() {
+        if (show_ && done_ < all_) report(all_);
+    }
 
   private:
+    void report(size_t done) {
+        done_ = done;
+        show_({stage_,
+               what_ + ": " + std::to_string(done_ >> 20) + " of " + std::to_string(all_ >> 20) +
+                   " MiB",
+               done_, all_});
+    }
+
+    const LoadProgress::Stage stage_;
+    const std::string what_;
     Checkpoint& tensors_;
+    const size_t all_;
+    size_t done_ = 0;
+    const std::function<void(const LoadProgress&)> show_;
 };
 
 }  // namespace
 
 Model::Model(ModelFiles files, const LoadOptions& options)
-    : Model(std::move(files), options,
-            open_device(options.device, {.threads = options.threads,
-                                         .cache = options.cache,
-                                         .profile = options.profile,
-                                         .on_progress = options.on_progress})) {}
+    : Model(std::move(files), options, with_cause(Cause::no_device, [&] {
+                return open_device(options.device, {.threads = options.threads,
+                                                    .cache = options.cache,
+                                                    .profile = options.profile,
+                                                    .on_progress = options.on_device_progress()});
+            })) {}
 
 Model::Model(ModelFiles files, const LoadOptions& options, std::unique_ptr<Backend> backend)
     : files_(std::move(files)), options_(options), backend_(std::move(backend)) {
     files_.replace_unstorable(*backend_);
     files_.fit_context(options_, *backend_);
     files_.reserve(options_, *backend_);
-    const LoadProgress progress(files_.target, options);
+    LoadReports reports(LoadProgress::Stage::model, files_.target, options);
     target_ = make_target(*backend_, files_.config, files_.target.tensors, options.weights,
                           target_limits(limits()));
+    reports.finish();
 }
 
 std::unique_ptr<Drafter> Model::drafter(const DraftOptions& options, const BatchLimits& limits) {
@@ -63,10 +83,11 @@ std::unique_ptr<Drafter> Model::drafter(const DraftOptions& options, const Batch
     if (method.load && files_.head) {
         std::shared_ptr<const DraftWeights>& weights = draft_weights_[method.weights];
         if (!weights) {
-            const LoadProgress progress(*files_.head, options_);
+            LoadReports reports(LoadProgress::Stage::head, *files_.head, options_);
             // The weights are shared, so they must fit every later drafter of this model.
             const DraftPlan whole = files_.draft_plan(options, options_, this->limits());
             weights = load_draft_weights({*backend_, *target_, whole, nullptr});
+            reports.finish();
         }
         source.weights = weights;
     }

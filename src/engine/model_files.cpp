@@ -132,6 +132,13 @@ void refuse_head(const ModelSource& source) {
 
 }  // namespace
 
+std::function<void(const std::string&)> LoadOptions::on_device_progress() const {
+    if (!on_progress) return {};
+    return [show = on_progress](const std::string& line) {
+        show({LoadProgress::Stage::device, line});
+    };
+}
+
 ModelFiles ModelFiles::open(const LoadOptions& options) {
     check_draft_options(options.draft);
     ModelFiles files;
@@ -316,7 +323,7 @@ void ModelFiles::reserve(const LoadOptions& options, Backend& backend) const {
         std::snprintf(line, sizeof(line), "%.1f GiB for a context of %d (-c), there are %.1f GiB",
                       double(planned) / double(1 << 30), context,
                       double(device.memory_bytes) / double(1 << 30));
-        throw Error(target.path.string() + ": this model needs " + line);
+        throw Error(target.path.string() + ": this model needs " + line, Cause::device_memory);
     }
     kv_of(*this, options).check_rows();
     backend.reserve(wanted);

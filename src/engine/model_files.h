@@ -20,6 +20,13 @@ constexpr int kDefaultContext = 4096;  // or the model's context, if that is sma
 // weights; else the largest that does, and at least kDefaultContext.
 constexpr int kFittingContext = -1;
 
+// How far loading has come.
+struct LoadProgress {
+    enum class Stage { device, model, head, costs } stage;
+    std::string line;            // for people: "loading models/x: 12 of 99 MiB"
+    size_t done = 0, total = 0;  // bytes of weights; both 0 where it is not known
+};
+
 struct LoadOptions {
     std::string device;                                  // "": the best device
     int threads = 0;                                     // CPU only; 0: one per core
@@ -36,7 +43,10 @@ struct LoadOptions {
     DraftOptions draft;
     bool profile = false;         // the device times each op
     std::filesystem::path cache;  // folder for measured costs; empty: nothing is kept
-    std::function<void(const std::string&)> on_progress;  // "loading target", ...; may be empty
+    std::function<void(const LoadProgress&)> on_progress;  // may be empty
+
+    // The same for a device, which only has lines to say.
+    std::function<void(const std::string&)> on_device_progress() const;
 };
 
 // Bytes by purpose, known before anything is loaded.

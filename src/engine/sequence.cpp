@@ -63,8 +63,9 @@ void Sequence::check_prompt(std::span<const int> tokens, size_t before) const {
     if (tokens.empty()) throw UsageError("the prompt is empty");
     if (before + tokens.size() >= size_t(context_))
         throw UsageError("the prompt has " + std::to_string(before + tokens.size()) +
-                         " tokens; a context of " + std::to_string(context_) +
-                         " has no room for it and an answer");
+                             " tokens; a context of " + std::to_string(context_) +
+                             " has no room for it and an answer",
+                         Cause::too_long);
     check_tokens(tokens, vocab_);
 }
 

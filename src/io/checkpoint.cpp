@@ -70,7 +70,7 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
             return checkpoint;
         }
     }
-    throw Error(folder.string() + ": no model.safetensors or pytorch_model.bin");
+    throw Error(folder.string() + ": no model.safetensors or pytorch_model.bin", Cause::not_found);
 }
 
 bool Checkpoint::is_in(const fs::path& folder) {
@@ -241,6 +241,19 @@ FileTypes Checkpoint::file_types() const {
     for (const auto& [name, tensor] : tensors_)
         types[aerie::name(tensor.dtype)] += tensor.data.size_bytes;
     return types;
+}
+
+std::string Checkpoint::type_names() const {
+    std::string names;
+    for (const auto& [name, bytes] : file_types()) names += (names.empty() ? "" : ", ") + name;
+    return names;
+}
+
+size_t Checkpoint::parameters() const {
+    size_t count = 0;
+    for (const auto& [name, tensor] : tensors_)
+        count += elements_in(tensor.dtype, tensor.data.size_bytes);
+    return count;
 }
 
 std::vector<const InputFile*> Checkpoint::files() const {

@@ -79,6 +79,8 @@ class Checkpoint {
     const std::map<std::string, NamedTensor>& tensors() const { return tensors_; }
     const std::filesystem::path& folder() const { return folder_; }
     FileTypes file_types() const;
+    std::string type_names() const;               // "f16", "q4_k, q6_k": those of file_types()
+    size_t parameters() const;                    // numbers in all tensors
     std::vector<const InputFile*> files() const;  // files that hold tensor data, if any
     size_t size_bytes() const;  // bytes of all tensors, in the types in which they are read
 

@@ -178,7 +178,8 @@ bool has_mtp_layers(const Gguf& gguf) {
 void refuse_foreign(const std::filesystem::path& path, const std::optional<std::string>& kind) {
     if (kind)
         throw Error(path.string() + ": " + *kind +
-                    ", which aerie does not run; name another head, or none and --draft lookup");
+                        ", which aerie does not run; name another head, or none and --draft lookup",
+                    Cause::unsupported);
 }
 
 }  // namespace aerie

@@ -13,8 +13,12 @@
 namespace aerie {
 namespace {
 
+Cause cause_of(int error) {
+    return error == ENOENT || error == ENOTDIR ? Cause::not_found : Cause::inaccessible;
+}
+
 [[noreturn]] void fail(const std::filesystem::path& path, int error) {
-    throw Error(path.string() + ": " + std::generic_category().message(error));
+    throw Error(path.string() + ": " + std::generic_category().message(error), cause_of(error));
 }
 
 // Whether the file is the pointer that git-lfs leaves in place of a file that it did not fetch.
@@ -31,11 +35,13 @@ bool is_lfs_pointer(const InputFile& file) {
 
 InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
     const int error = platform::open_to_read(path, file_, size_bytes_);
-    if (error == EISDIR || error == EINVAL) throw Error(path.string() + ": not a regular file");
+    if (error == EISDIR || error == EINVAL)
+        throw Error(path.string() + ": not a regular file", Cause::inaccessible);
     if (error) fail(path, error);
     if (is_lfs_pointer(*this))
         throw Error(path.string() +
-                    ": a git-lfs pointer, not the file itself; fetch it with 'git lfs pull'");
+                        ": a git-lfs pointer, not the file itself; fetch it with 'git lfs pull'",
+                    Cause::not_found);
     first_stamp_ = stamp();
 }
 
@@ -51,7 +57,8 @@ void InputFile::read(size_t at, std::span<std::byte> out) const {
         if (got < 0) fail(path_, int(-got));
         if (got == 0) {
             throw Error(path_.string() + ": ends at byte " + std::to_string(at) +
-                        "; it has become shorter while it was in use");
+                            "; it has become shorter while it was in use",
+                        Cause::damaged);
         }
         at += size_t(got);
         out = out.subspan(size_t(got));

@@ -18,7 +18,9 @@ fs::path resolved(const fs::path& path) {
     std::error_code error;
     const fs::path real = fs::canonical(path, error);
     if (error)  // the system's own text may be in a code page
-        throw Error(path.string() + ": " + error.default_error_condition().message());
+        throw Error(
+            path.string() + ": " + error.default_error_condition().message(),
+            error == std::errc::no_such_file_or_directory ? Cause::not_found : Cause::inaccessible);
     return real;
 }
 

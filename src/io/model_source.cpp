@@ -89,7 +89,7 @@ std::shared_ptr<const Gguf> opened_gguf(const fs::path& path) {
     std::error_code ignored;
     if (fs::is_regular_file(path, ignored) && first_bytes(path, 4) != "GGUF")
         if (const std::string form = known_form(path); !form.empty())
-            throw Error(path.string() + ": not in GGUF format, but " + form);
+            throw Error(path.string() + ": not in GGUF format, but " + form, Cause::unsupported);
     return std::make_shared<const Gguf>(Gguf::open(path));
 }
 
@@ -112,9 +112,10 @@ void refuse_quantised(const fs::path& folder, const NamedJson& config) {
     const Json* type = config.json.find("model_type");
     throw Error(
         config.file + ": the weights" +
-        (type && type->string() ? " of this " + in_quotes(*type->string()) + " model" : "") +
-        " are quantised by " + *method +
-        ", which aerie does not read; take the unquantised model, or a GGUF file of it");
+            (type && type->string() ? " of this " + in_quotes(*type->string()) + " model" : "") +
+            " are quantised by " + *method +
+            ", which aerie does not read; take the unquantised model, or a GGUF file of it",
+        Cause::unsupported);
 }
 
 }  // namespace
@@ -133,7 +134,8 @@ std::string what_it_is_instead(const fs::path& path) {
 TokenizerSource find_tokenizer(const fs::path& path) {
     if (is_gguf(path)) return tokenizer_in(path, opened_gguf(path));
     std::optional<TokenizerSource> source = tokenizer_in(path);
-    if (!source) throw Error(path.string() + ": no tokenizer.json and no tokenizer.model");
+    if (!source)
+        throw Error(path.string() + ": no tokenizer.json and no tokenizer.model", Cause::not_found);
     return *std::move(source);
 }
 
@@ -141,9 +143,10 @@ ModelSource open_model(const fs::path& path) {
     if (is_gguf(path)) return open_gguf(path);
     std::optional<NamedJson> config = read_named(path, kConfig);
     if (!config && Checkpoint::is_in(path))
-        throw Error((path / kConfig).string() + ": missing beside the weights");
+        throw Error((path / kConfig).string() + ": missing beside the weights", Cause::not_found);
     if (!config)
-        throw Error(path.string() + ": no model: neither a .gguf file nor config.json is in it");
+        throw Error(path.string() + ": no model: neither a .gguf file nor config.json is in it",
+                    Cause::not_found);
     refuse_foreign(path, foreign_drafter(config->json));
     refuse_quantised(path, *config);
     ModelSource source;

@@ -160,7 +160,7 @@ const Architecture& architecture_of(const Fields& fields) {
         if (type == one.type) return one;
         known += (known.empty() ? "'" : ", '") + std::string(one.type) + "'";
     }
-    fields.fail("'model_type' is '" + type + "'; implemented are " + known);
+    fields.fail("'model_type' is '" + type + "'; implemented are " + known, Cause::unsupported);
 }
 
 }  // namespace

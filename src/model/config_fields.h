@@ -22,8 +22,8 @@ class Fields {
     // Errors name a field as its file does. `json` must outlive the fields.
     explicit Fields(const NamedJson& json) : Fields(json.json, json.file) { names_ = &json.names; }
 
-    [[noreturn]] void fail(const std::string& what) const {
-        throw Error(source_ + ": " + as_in_file(what));
+    [[noreturn]] void fail(const std::string& what, Cause cause = Cause::unknown) const {
+        throw Error(source_ + ": " + as_in_file(what), cause);
     }
     const Json& json() const { return json_; }
 

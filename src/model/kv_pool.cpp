@@ -49,7 +49,8 @@ KvPool::KvPool(Backend& be, const KvShape& shape) : be_(be), pages_of_sequence_(
 
 KvPages KvPool::begin() {
     if (idle_.empty())
-        throw Error("no room for another sequence beside " + std::to_string(page_table_.rows));
+        throw Error("no room for another sequence beside " + std::to_string(page_table_.rows),
+                    Cause::no_room);
     KvPages pages(*this, idle_.back());  // may throw bad_alloc
     idle_.pop_back();
     return pages;

@@ -104,24 +104,31 @@ fs::path find_model(const std::string& name, std::span<const fs::path> folders) 
         return only.empty() ? path : only;
     }
     if (fs::exists(path, ignored)) {
-        if (!is_gguf(path)) throw Error(in_quotes(name) + ": " + what_it_is_instead(path));
+        if (!is_gguf(path))
+            throw Error(in_quotes(name) + ": " + what_it_is_instead(path), Cause::unsupported);
         return path;
     }
-    if (path.extension() == ".gguf") throw Error(in_quotes(name) + ": no such file");
-    if (!may_be_placed(name)) throw Error(in_quotes(name) + ": no such file or folder");
+    if (path.extension() == ".gguf")
+        throw Error(in_quotes(name) + ": no such file", Cause::not_found);
+    if (!may_be_placed(name))
+        throw Error(in_quotes(name) + ": no such file or folder", Cause::not_found);
     if (const fs::path found = find_placed_model(name); !found.empty()) return found;
     if (name.find('/') != std::string::npos) {
         const RepositoryName wanted = parse_repository_name(name);
-        throw Error(in_quotes(name) + ": no such folder, and not in the Hugging Face cache (" +
-                    repository_in_cache(hugging_face_cache(), wanted.org, wanted.name).string() +
-                    "); to download it: aerie pull " + name);
+        throw Error(
+            in_quotes(name) + ": no such folder, and not in the Hugging Face cache (" +
+                repository_in_cache(hugging_face_cache(), wanted.org, wanted.name).string() +
+                "); to download it: aerie pull " + name,
+            Cause::not_found);
     }
     std::vector<std::string> names;
     for (const ModelAtHand& one : models_at_hand(folders)) names.push_back(one.model.name);
-    throw Error(in_quotes(name) +
-                ": no such file or folder, and no model of that name is on this machine ('aerie "
-                "models' lists them, 'aerie pull ORG/NAME' downloads one)" +
-                suggestion(name, names));
+    throw Error(
+        in_quotes(name) +
+            ": no such file or folder, and no model of that name is on this machine ('aerie "
+            "models' lists them, 'aerie pull ORG/NAME' downloads one)" +
+            suggestion(name, names),
+        Cause::not_found);
 }
 
 fs::path find_beside_models(const std::string& file, std::span<const fs::path> folders) {

@@ -143,7 +143,8 @@ std::unique_ptr<Talk> Talk::load(std::shared_ptr<SharedModel> model, const fs::p
     if (of.find(' ') != own.model.find(' '))
         file.fail("a talk of an earlier version, which knew models by a part of their bytes alone");
     if (of != own.model)
-        file.fail("a talk with another model, '" + text_of(header, "name", file) + "'");
+        throw Error(name + ": a talk with another model, '" + text_of(header, "name", file) + "'",
+                    Cause::other_model);
     auto talk = std::make_unique<Talk>(std::move(model));
     const std::vector<int> ids = read_ids(file, *talk->model_);
     const std::lock_guard turn(talk->model_->turns());

@@ -59,7 +59,8 @@ void Bpe::fill_byte_level() {
     }
     const bool complete = std::find(byte_ids_.begin(), byte_ids_.end(), -1) == byte_ids_.end();
     if (rules_.byte_fallback && !complete) {
-        throw Error("byte_fallback in a byte-level model that lacks bytes is not supported");
+        throw Error("byte_fallback in a byte-level model that lacks bytes is not supported",
+                    Cause::unsupported);
     }
 }
 

@@ -22,7 +22,7 @@ BpeTokenizer::BpeTokenizer(Parts parts) : parts_(std::make_shared<const Parts>(s
     } catch (const UsageError&) {
         throw;
     } catch (const Error& error) {
-        throw Error(parts_->file + ": " + error.what());
+        throw Error(parts_->file + ": " + error.what(), error.cause());
     }
 }
 
@@ -137,7 +137,7 @@ std::vector<int> BpeTokenizer::encode(std::string_view text, const Recognition& 
             work.begins_text = false;
         }
     } catch (const Error& error) {
-        throw Error(parts_->file + ": " + error.what());
+        throw Error(parts_->file + ": " + error.what(), error.cause());
     }
     return std::move(work.ids);
 }

@@ -135,8 +135,9 @@ void check_chat_template(const NamedText& chat_template) {
 
 const NamedText& chat_template_of(const Tokenizer& tokenizer) {
     if (tokenizer.chat_template().text.empty())
-        throw Error(tokenizer.file() +
-                    ": the model has no chat template; give one with --template FILE");
+        throw Error(
+            tokenizer.file() + ": the model has no chat template; give one with --template FILE",
+            Cause::unsupported);
     return tokenizer.chat_template();
 }
 

@@ -31,7 +31,8 @@ class Translator {
 
   private:
     [[noreturn]] void refuse(std::string_view what) const {
-        throw Error("a pattern has " + in_quotes(what) + ", which is not supported");
+        throw Error("a pattern has " + in_quotes(what) + ", which is not supported",
+                    Cause::unsupported);
     }
     bool take(std::string_view text) {
         if (!rest_.starts_with(text)) return false;

@@ -114,7 +114,7 @@ void refuse_unless_empty(const Json& model, const char* name) {
     const Json* value = model.find(name);
     if (tokenizer_json::absent(value) || (value->string() && value->string()->empty())) return;
     if (value->is_number() && value->number() == 0) return;
-    throw Error(std::string(name) + " of the model is not supported");
+    throw Error(std::string(name) + " of the model is not supported", Cause::unsupported);
 }
 
 // `part` was filled while the document was parsed.
@@ -124,7 +124,8 @@ Bpe model(const Json& root, VocabularyPart& part, const MergesPart& merges, bool
     if (const Json* type = model->find("type")) {
         if (!type->string() || *type->string() != "BPE") {
             throw Error("model " + in_quotes(type->string() ? *type->string() : "of no type") +
-                        " is not supported, only 'BPE'");
+                            " is not supported, only 'BPE'",
+                        Cause::unsupported);
         }
     }
     for (const char* name : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
@@ -173,7 +174,7 @@ BpeTokenizer BpeTokenizer::from_json(std::string_view json, const std::string& f
         try {
             return parts_of(root, vocabulary, merges, file);
         } catch (const Error& error) {
-            throw Error(file + ": " + error.what());
+            throw Error(file + ": " + error.what(), error.cause());
         }
     };
     return BpeTokenizer(parts());

@@ -19,7 +19,7 @@ void check_count(const Steps& steps, const char* what) {
 }
 
 [[noreturn]] void refuse(const std::string& what, const std::string& value) {
-    throw Error(what + " " + in_quotes(value) + " is not supported");
+    throw Error(what + " " + in_quotes(value) + " is not supported", Cause::unsupported);
 }
 
 const Json& member(const Json& part, const char* name) {

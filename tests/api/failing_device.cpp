@@ -15,7 +15,7 @@ namespace {
 std::atomic<size_t> requests = 0, failing = 0;
 
 void ask() {
-    if (++requests == failing) throw Error("cpu: out of device memory");
+    if (++requests == failing) throw Error("cpu: out of device memory", Cause::device_memory);
 }
 
 class FailingBackend final : public ObservedBackend {

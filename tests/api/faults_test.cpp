@@ -54,7 +54,8 @@ class Memory : public testing::Test {
         return aerie_model_open(context.handle(), &options, model);
     }
     // Opens the model with the n-th request refused.
-    void expect_open_survives(void (*fail)(size_t), size_t n, aerie_status refused) {
+    void expect_open_survives(void (*fail)(size_t), size_t n, aerie_status refused,
+                              aerie_cause cause) {
         aerie_model* model = nullptr;
         fail(n);
         const aerie_status status = open(&model);
@@ -63,6 +64,7 @@ class Memory : public testing::Test {
         if (status == AERIE_OK) return aerie_model_free(model);
         ++refusals;
         EXPECT_EQ(status, refused) << n << ": " << aerie_context_message(context.handle());
+        EXPECT_EQ(aerie_context_cause(context.handle()), cause) << n;
         EXPECT_EQ(model, nullptr) << n;
         EXPECT_STRNE(aerie_context_message(context.handle()), "") << n;
     }
@@ -81,7 +83,8 @@ TEST_F(Memory, OfTheHostWhileAModelIsOpened) {
     const size_t count = host_requests();
     aerie_model_free(model);
     const std::vector<size_t> chosen = places(count, 150);
-    for (const size_t n : chosen) expect_open_survives(fail_host, n, AERIE_OUT_OF_MEMORY);
+    for (const size_t n : chosen)
+        expect_open_survives(fail_host, n, AERIE_OUT_OF_MEMORY, AERIE_CAUSE_HOST_MEMORY);
     std::printf("%zu requests, %zu refused, %zu times an error\n", count, chosen.size(), refusals);
     EXPECT_GT(refusals, chosen.size() / 2);
     ASSERT_EQ(open(&model), AERIE_OK);
@@ -95,7 +98,8 @@ TEST_F(Memory, OfTheDeviceWhileAModelIsOpened) {
     const size_t count = device_requests();
     aerie_model_free(model);
     EXPECT_GT(count, 40u);
-    for (size_t n = 1; n <= count; ++n) expect_open_survives(fail_device, n, AERIE_ERROR);
+    for (size_t n = 1; n <= count; ++n)
+        expect_open_survives(fail_device, n, AERIE_ERROR, AERIE_CAUSE_DEVICE_MEMORY);
     EXPECT_EQ(refusals, count) << "every one is needed";
     ASSERT_EQ(open(&model), AERIE_OK);
     aerie_model_free(model);
@@ -260,7 +264,7 @@ TEST_F(Memory, OfTheHostWhileManyThreadsStart) {
     aerie_model_free(model);
     size_t tried = 0;
     for (size_t n = 1; n <= count; n += std::max<size_t>(1, count / 60), ++tried)
-        expect_open_survives(fail_host, n, AERIE_OUT_OF_MEMORY);
+        expect_open_survives(fail_host, n, AERIE_OUT_OF_MEMORY, AERIE_CAUSE_HOST_MEMORY);
     EXPECT_GT(refusals, tried / 2);
 }
 

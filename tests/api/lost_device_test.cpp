@@ -70,6 +70,7 @@ class LostDevice : public testing::Test {
         aerie_model* opened = nullptr;
         aerie_status status = aerie_model_open(context_.handle(), &options_, &opened);
         message = status == AERIE_OK ? "" : aerie_context_message(context_.handle());
+        if (status != AERIE_OK) expect_cause(aerie_context_cause(context_.handle()), message);
         const std::unique_ptr<aerie_model, Free> model(opened);
         if (!model) {
             EXPECT_EQ(status, AERIE_ERROR) << message;
@@ -91,8 +92,16 @@ class LostDevice : public testing::Test {
         if (status == AERIE_OK) return answer_text(made);
         EXPECT_EQ(status, AERIE_ERROR);
         message = aerie_session_message(made);
+        expect_cause(aerie_session_cause(made), message);
         expect_usable(made);
         return "";
+    }
+
+    // A program that asks for the cause takes another device, or a smaller model.
+    static void expect_cause(aerie_cause cause, const std::string& message) {
+        EXPECT_TRUE(cause == AERIE_CAUSE_DEVICE_LOST || cause == AERIE_CAUSE_DEVICE_MEMORY ||
+                    cause == AERIE_CAUSE_NO_DEVICE)
+            << aerie_cause_name(cause) << ": " << message;
     }
 
     static std::string answer_text(aerie_session* session) {

@@ -54,6 +54,15 @@ TEST_F(Misuse, NullHandles) {
     aerie_context_free(nullptr);
     aerie_free(nullptr);
     EXPECT_STREQ(aerie_status_name(aerie_status(99)), "unknown");
+    EXPECT_EQ(aerie_context_cause(nullptr), AERIE_CAUSE_ARGUMENT);
+    EXPECT_EQ(aerie_model_cause(nullptr), AERIE_CAUSE_ARGUMENT);
+    EXPECT_EQ(aerie_session_cause(nullptr), AERIE_CAUSE_ARGUMENT);
+    EXPECT_STREQ(aerie_cause_name(aerie_cause(99)), "unknown");
+    size_t count = 0;
+    aerie_listed_model listed = aerie_listed_model_init();
+    EXPECT_EQ(aerie_context_models(nullptr, nullptr, &count), AERIE_USAGE);
+    EXPECT_EQ(aerie_context_model(nullptr, 0, &listed), AERIE_USAGE);
+    EXPECT_EQ(aerie_model_get_sampling(nullptr, nullptr), AERIE_USAGE);
 }
 
 TEST_F(Misuse, NullOutputs) {
@@ -112,9 +121,9 @@ TEST_F(Misuse, ModelsAndOptionsThatAreNone) {
 
 TEST_F(Misuse, SizesOfStructs) {
     aerie_model_options options = small_options();
-    for (const size_t size :
-         {size_t(0), sizeof(size_t) - 1, sizeof(size_t), size_t(9),
-          offsetof(aerie_model_options, sessions), sizeof(options) - 1, SIZE_MAX}) {
+    for (const size_t size : {size_t(0), sizeof(size_t) - 1, sizeof(size_t), size_t(9),
+                              offsetof(aerie_model_options, sessions),
+                              offsetof(aerie_model_options, load_progress) - 1, SIZE_MAX}) {
         options.size = size;
         refuse(options, AERIE_USAGE, "aerie_model_options_init()");
     }
@@ -162,7 +171,15 @@ TEST_F(Misuse, EveryStructIsAtLeastAsLongAsInTheFirstRelease) {
     expect_filled_from_whole_size_on(
         "aerie_model_info_init()", aerie_model_info_init(),
         [&](aerie_model_info* out) { return aerie_model_get_info(model.handle(), out); },
-        [&] { return aerie_model_message(model.handle()); });
+        [&] { return aerie_model_message(model.handle()); },
+        offsetof(aerie_model_info, has_system_role));
+    size_t count = 0;
+    const std::string folder = models_dir().string();
+    context.check(aerie_context_models(context.handle(), folder.c_str(), &count));
+    expect_filled_from_whole_size_on(
+        "aerie_listed_model_init()", aerie_listed_model_init(),
+        [&](aerie_listed_model* out) { return aerie_context_model(context.handle(), 0, out); },
+        of_context);
     Session session(model);
     const auto message = [&] { return aerie_session_message(session.handle()); };
     expect_filled_from_whole_size_on(

@@ -87,9 +87,9 @@ TEST(LearnedCosts, KeepsNoneOfABusyMachine) {
         options.cache = cache.path();
         std::vector<std::string> stages;
         ScriptedLevels drafter(true);
-        options.on_progress = [&](const std::string& stage) {
-            stages.push_back(stage);
-            if (stage.find("again") != std::string::npos && !stays_busy) drafter.calm_down();
+        options.on_progress = [&](const LoadProgress& now) {
+            stages.push_back(now.line);
+            if (now.line.find("again") != std::string::npos && !stays_busy) drafter.calm_down();
         };
         Model model(ModelFiles::open(options), options, open_device(options.device));
         Model::Drafting drafting = model.start_session(auto_options());

@@ -83,7 +83,8 @@ GgmlType ggml_type(DType type) {
 
 size_t checked_bytes(size_t elements, GgmlType type, const std::string& what) {
     const GgmlTypeRow& row = row_of(type);
-    if (row.block_bytes == 0) throw Error(what + ": type " + row.name + " is not supported");
+    if (row.block_bytes == 0)
+        throw Error(what + ": type " + row.name + " is not supported", Cause::unsupported);
     if (elements % row.block_elements != 0) {
         throw Error(what + ": " + std::to_string(elements) + " elements are no whole blocks of " +
                     row.name + ", which have " + std::to_string(row.block_elements));
@@ -97,7 +98,9 @@ size_t checked_bytes(size_t elements, GgmlType type, const std::string& what) {
 void decode(GgmlType type, std::span<const std::byte> blocks, std::span<float> out,
             const std::string& what) {
     const GgmlTypeRow& row = row_of(type);
-    if (!row.dtype) throw Error(what + ": type " + row.name + " holds no weights that we read");
+    if (!row.dtype)
+        throw Error(what + ": type " + row.name + " holds no weights that we read",
+                    Cause::unsupported);
     const size_t expected = checked_bytes(out.size(), type, what);
     if (blocks.size() != expected) {
         throw Error(what + ": " + std::to_string(blocks.size()) + " bytes, " +

@@ -114,8 +114,9 @@ GgufArchitecture architecture_of(const Gguf& gguf) {
     const std::optional<GgufArchitecture> found = find_architecture(name);
     if (!found)
         throw Error(metadata.file() + ": the architecture is " + in_quotes(std::string(name)) +
-                    (has_mtp_layers(gguf) ? ", with MTP layers" : "") + "; implemented are " +
-                    target_names() + ", and eagle3 for heads");
+                        (has_mtp_layers(gguf) ? ", with MTP layers" : "") + "; implemented are " +
+                        target_names() + ", and eagle3 for heads",
+                    Cause::unsupported);
     return *found;
 }
 
