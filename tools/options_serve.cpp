@@ -55,7 +55,8 @@ void add_serve(CLI::App& app, ServeOptions& options) {
     app.add_flag("--learn", options.learn,
                  "the model's EAGLE head learns in idle time from the answers to requests that "
                  "carry a key, for each key by itself; `aerie forget` deletes it all");
-    app.add_flag("-q,--quiet", options.quiet, "nothing on stderr but errors; else a line for each request");
+    app.add_flag("-q,--quiet", options.quiet,
+                 "nothing on stderr but errors; else a line for each request");
     add_model_options(app, options.model);
     add_examples(app,
                  {"aerie serve", "aerie serve -hf bartowski/Llama-3.2-3B-Instruct-GGUF --port 8000",
