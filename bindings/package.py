@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makes packages that hold the library: a wheel for Python, a tarball for npm. Needs no network.
 
-usage: package.py wheel|npm LIBRARY FOLDER [--models NAME,NAME...]
+usage: package.py wheel|npm|libraries LIBRARY FOLDER [--models NAME,NAME...]
 
 LIBRARY is the built libaerie.so, FOLDER receives the package, whose path is printed. The models are taken from the
 folder `models`; aerie-tiny and its head if none are named, and with `--models none` none. Libraries that a bare system
-lacks are packed with it. The npm package contains koffi from bindings/node/node_modules (npm ci).
+lacks are packed with it; `libraries` copies these alone, for a program, too. The npm package contains koffi from bindings/node/node_modules (npm ci).
 """
 import argparse
 import base64
@@ -58,16 +58,21 @@ def licences(names):
             print(f"package: no licence of {name} is at hand", file=sys.stderr)
 
 
-def copy_library(library, models, folder):
-    """The folder `lib` of a package: libraries, their licences, models."""
-    lib = os.path.join(folder, "lib")
-    os.makedirs(lib)
-    shutil.copy(os.path.realpath(library), os.path.join(lib, "libaerie.so.0"))
+def copy_needed(library, lib):
+    """Copies the libraries that a bare system lacks into a folder, with their licences."""
     others = needed(library)
     for name, path in others:
         shutil.copy(os.path.realpath(path), os.path.join(lib, name))
     for name, place in licences([name for name, _ in others]):
         shutil.copy(place, os.path.join(lib, f"LICENSE.{name.split('.so')[0]}"))
+
+
+def copy_library(library, models, folder):
+    """The folder `lib` of a package: libraries, their licences, models."""
+    lib = os.path.join(folder, "lib")
+    os.makedirs(lib)
+    shutil.copy(os.path.realpath(library), os.path.join(lib, "libaerie.so.0"))
+    copy_needed(library, lib)
     for name in models:
         found = [path for path in glob.glob(os.path.join(ROOT, "models", name + "*")) if
                  os.path.basename(path) in (name, name + ".gguf", name + ".LICENSE")]
@@ -173,12 +178,15 @@ def npm(library, models, out):
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].removeprefix("usage: "))
-    parser.add_argument("kind", choices=["wheel", "npm"])
+    parser.add_argument("kind", choices=["wheel", "npm", "libraries"])
     parser.add_argument("library")
     parser.add_argument("folder")
     parser.add_argument("--models", default="aerie-tiny,aerie-tiny-eagle")
     given = parser.parse_args()
     os.makedirs(given.folder, exist_ok=True)
+    if given.kind == "libraries":
+        copy_needed(given.library, given.folder)
+        return
     models = [] if given.models == "none" else given.models.split(",")
     print((wheel if given.kind == "wheel" else npm)(given.library, models, given.folder))
 
