@@ -106,16 +106,16 @@ std::string stage_for_clients(const std::string& name, const LoadProgress& now) 
 std::shared_ptr<SharedModel> load_model(
     const ServeOptions& options, LoadOptions& load,
     const std::function<void(const LoadProgress&)>& on_progress) {
-    ProgressLine progress(options.quiet);
-    load.on_progress = [&](const LoadProgress& now) {
-        progress.show(now.line);
+    const auto progress = std::make_shared<ProgressLine>(options.quiet);
+    load.on_progress = [progress, on_progress](const LoadProgress& now) {
+        progress->show(now.line);
         on_progress(now);
     };
     ModelFiles files = ModelFiles::open(load);
     Tokenizer tokenizer = load_tokenizer(files);
     check_chat_template(tokenizer.chat_template());
     auto model = std::make_shared<SharedModel>(std::move(files), std::move(tokenizer), load);
-    load.on_progress = nullptr;
+    progress->clear();
     return model;
 }
 
@@ -182,7 +182,7 @@ int run_serve(const ServeOptions& options) {
     if (options.learn) service_options.learning = start_learning(model, load, service_options.log);
     service.emplace(model, service_options);
     server.hand_over(*service);
-    if (!options.quiet) tell_ready(options, *model, name, address);
+    if (!options.quiet && !server.is_ending()) tell_ready(options, *model, name, address);
     serving.join();
     const std::lock_guard turn(model->turns());
     if (options.model.profile) print_op_times(model->backend());

@@ -136,16 +136,13 @@ KvPages KvPages::fork(int slots) const {
 void KvPages::copy_last_page(const KvPages& from, int slots) {
     hold(slots);
     const int last = slots / kPageSize, rows = slots % kPageSize;
-    std::vector<std::byte> bytes;
     for (int i = 0; i < pool_->layers(); ++i) {
         const KvLayer layer = pool_->layer(i);
         for (const Tensor& part : {layer.k, layer.v}) {
             const auto rows_of = [&](const KvPages& pages) {
                 return part.row_range(pages.pages_[size_t(last)] * kPageSize, rows);
             };
-            bytes.resize(dense_bytes(part.dtype, rows, part.cols));
-            pool_->be_.read(rows_of(from), bytes.data());
-            pool_->be_.write(rows_of(*this), bytes.data());
+            copy_rows(pool_->be_, rows_of(*this), rows_of(from));
         }
     }
 }
@@ -181,6 +178,13 @@ void save_rows(Backend& be, Tensor rows, SaveSink& to) {
     std::vector<std::byte> bytes(dense_bytes(rows.dtype, rows.rows, rows.cols));
     be.read(rows, bytes.data());
     to.write(bytes);
+}
+
+void copy_rows(Backend& be, Tensor to, Tensor from) {
+    if (from.rows == 0 || from.cols == 0) return;
+    std::vector<std::byte> bytes(dense_bytes(from.dtype, from.rows, from.cols));
+    be.read(from, bytes.data());
+    be.write(to, bytes.data());
 }
 
 void load_rows(Backend& be, Tensor rows, SaveSource& from) {

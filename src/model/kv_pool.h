@@ -31,6 +31,8 @@ class KvPages;
 // Write dense rows of a device to a file, and read them back.
 void save_rows(Backend& be, Tensor rows, SaveSink& to);
 void load_rows(Backend& be, Tensor rows, SaveSource& from);
+// Copies dense rows by way of the host, to rows of the same shape and type.
+void copy_rows(Backend& be, Tensor to, Tensor from);
 
 // Memory is never given back, because recordings of a device refer to it.
 class KvPool {

@@ -288,16 +288,17 @@ Problem Service::no_such_model() const {
         "model"};
 }
 
-// Names each member once, however many requests have it. The positions of messages are left out.
+// Names each member once, however many requests have it. Positions in lists are left out.
 void Service::tell_ignored(const std::vector<std::string>& paths) {
     constexpr size_t kMost = 200;
     for (const std::string& path : paths) {
         std::string name;
         for (const char c : path)
-            if (!(c >= '0' && c <= '9' && name.find('[') != name.npos)) name += c;
+            if (!(c >= '0' && c <= '9' && name.rfind('[') + 1 > name.rfind(']') + 1)) name += c;
         const std::lock_guard lock(ignored_mutex_);
-        if (ignored_.size() < kMost && ignored_.insert(name).second)
-            options_.log("requests have a member '" + name + "', which has no effect here");
+        if (ignored_.size() < kMost && ignored_.insert(name).second && options_.requests_log)
+            options_.requests_log("requests have a member '" + name +
+                                  "', which has no effect here");
     }
 }
 
@@ -319,7 +320,9 @@ void Service::complete(CompletionRequest asked, const HttpRequest& request,
     if (!asked.stream) ReplyRoom::check(reply_bytes(asked, requests, model_->context()));
     asked.messages = {};  // They may be 8 MB for each request that waits.
     if (!asked.echo) asked.prompts = {};
-    asked.joined = {};
+    asked.template_kwargs = {};
+    asked.suffix = asked.joined = {};
+    asked.ignored = {};
     const auto answering = std::make_shared<Answering>(
         context_, std::move(asked), std::move(requests), exchange, request.received);
     exchange->set_waiter(std::make_shared<ClientWatch>(schedule_, answering));

@@ -31,6 +31,11 @@ std::string take_begun_answer(Json::Array& messages) {
     return text;
 }
 
+// Whether an answer behind this text has lost the space that its first token has.
+bool lacks_leading_space(const Tokenizer& tokenizer, const std::string& text) {
+    return tokenizer.drops_leading_space() && !text.ends_with(' ') && !text.ends_with('\n');
+}
+
 }  // namespace
 
 // The messages are the client's own, so what the template says about them may be sent to it. A last
@@ -41,12 +46,15 @@ jinja::Rendered Service::rendered(const Json& messages, const Json& kwargs) cons
         throw bad_request("this model has no chat template: use /v1/completions", "messages");
     Json::Array said = *messages.array();
     Conversation conversation;
-    conversation.begun_answer = take_begun_answer(said);
+    std::string begun = take_begun_answer(said);
     conversation.messages = std::move(said);
     conversation.kwargs = kwargs;
     conversation.now = platform::local_time();
     try {
-        return render_chat(tokenizer, conversation);
+        jinja::Rendered chat = render_chat(tokenizer, conversation);
+        if (lacks_leading_space(tokenizer, chat.text)) begun.insert(0, begun.empty() ? "" : " ");
+        append_answer(chat, begun);
+        return chat;
     } catch (const jinja::TextTooLong& failure) {
         throw bad_request("the messages are too long: " + failure.message(), "messages",
                           "context_length_exceeded");
@@ -69,7 +77,7 @@ void Service::tokenize(const HttpRequest& request, const std::shared_ptr<Exchang
     std::vector<int> ids;
     bool thinks = false;
     if (!asked.messages.is_null()) {
-        const jinja::Rendered chat = rendered(asked.messages, {});
+        const jinja::Rendered chat = rendered(asked.messages, asked.template_kwargs);
         if (chat.text.size() > kMaxTokenizedBytes)
             throw bad_request("the messages make more than 1 MB of text", "messages");
         ids = encode_chat(tokenizer, chat);

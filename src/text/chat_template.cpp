@@ -98,15 +98,15 @@ Conversation read_conversation(std::string_view json, const std::string& file) {
 
 jinja::Rendered render_chat(const NamedText& chat_template, const NamedTokens& tokens,
                             const Conversation& conversation) {
-    jinja::Rendered rendered = jinja::Template::parse(chat_template.text, chat_template.file)
-                                   .render(variables_of(conversation, tokens), conversation.now);
-    const size_t more = conversation.begun_answer.size();
-    if (more == 0) return rendered;
-    rendered.text += conversation.begun_answer;
-    if (rendered.runs.empty() || rendered.runs.back().label != kAnswer)
-        rendered.runs.push_back({kAnswer, 0});
-    rendered.runs.back().bytes += more;
-    return rendered;
+    return jinja::Template::parse(chat_template.text, chat_template.file)
+        .render(variables_of(conversation, tokens), conversation.now);
+}
+
+void append_answer(jinja::Rendered& chat, const std::string& text) {
+    if (text.empty()) return;
+    chat.text += text;
+    if (chat.runs.empty() || chat.runs.back().label != kAnswer) chat.runs.push_back({kAnswer, 0});
+    chat.runs.back().bytes += text.size();
 }
 
 std::string why_no_system_message(const NamedText& chat_template, const NamedTokens& tokens,

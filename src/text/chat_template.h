@@ -15,7 +15,6 @@ struct Conversation {
     Json tools, documents;              // null: none
     Json kwargs;                        // an object of further variables; null: none
     bool add_generation_prompt = true;  // end where the assistant's answer begins
-    std::string begun_answer;           // how the answer begins, behind all of this
     std::tm now{};                      // date and time that templates see
 
     void add(const std::string& role, const std::string& content);
@@ -35,6 +34,9 @@ using NamedTokens = std::vector<std::pair<std::string, std::string>>;
 // cannot handle it, jinja::TextTooLong if more than 4 MB are the reason.
 jinja::Rendered render_chat(const NamedText& chat_template, const NamedTokens& tokens,
                             const Conversation& conversation);
+
+// Appends the beginning of the answer to a chat that ends where the answer begins.
+void append_answer(jinja::Rendered& chat, const std::string& text);
 
 // Why conversations with this system message do without it: the template refuses it, or leaves it
 // out. Empty if the template uses it. Throws as render_chat() does, except for the refusal.

@@ -159,8 +159,10 @@ TEST(ChatRequest, ThoughtsOfAnAnswerReachTheTemplate) {
     EXPECT_EQ(parse_chat_request(chat_with(R"("chat_template_kwargs":{"enable_thinking":false})"))
                   .template_kwargs.dump(),
               R"({"enable_thinking":false})");
-    EXPECT_EQ(refusal(parse_chat_request, chat_with(R"("chat_template_kwargs":5)")).param,
-              "chat_template_kwargs");
+    std::string many = R"("chat_template_kwargs":{"a0":1)";
+    for (int i = 1; i < 65; ++i) many += ",\"a" + std::to_string(i) + "\":1";
+    for (const std::string& bad : {std::string(R"("chat_template_kwargs":5)"), many + "}"})
+        EXPECT_EQ(refusal(parse_chat_request, chat_with(bad)).param, "chat_template_kwargs");
 }
 
 TEST(Requests, UnknownMembersAreReportedAndIgnored) {
@@ -340,7 +342,7 @@ TEST(ChatRequest, RefusesMessagesThatAreNone) {
     EXPECT_EQ(refusal(parse_chat_request, chat_with(R"("logprobs":true,"top_logprobs":21)")).param,
               "top_logprobs");
     EXPECT_EQ(
-        refusal(parse_chat_request, chat_with(R"("max_tokens":1,"max_completion_tokens":1)")).param,
+        refusal(parse_chat_request, chat_with(R"("max_tokens":1,"max_completion_tokens":2)")).param,
         "max_completion_tokens");
 }
 
@@ -389,7 +391,11 @@ TEST(CompletionRequest, RefusesOtherPrompts) {
     for (int i = 0; i < 64; ++i) many += ",\"a\"";
     EXPECT_EQ(refusal(parse_completion_request, many + "]}").param, "prompt");
     EXPECT_EQ(refusal(parse_completion_request, prompt_with(R"("best_of":2)")).param, "best_of");
-    EXPECT_EQ(refusal(parse_completion_request, R"({"prompt":[1],"suffix":"x"})").param, "suffix");
+    for (const char* prompt : {"[1]", R"(["a","b"])"})
+        EXPECT_EQ(refusal(parse_completion_request,
+                          "{\"prompt\":" + std::string(prompt) + ",\"suffix\":\"x\"}")
+                      .param,
+                  "suffix");
     EXPECT_EQ(refusal(parse_completion_request, prompt_with(R"("logprobs":21)")).param, "logprobs");
 }
 

@@ -114,11 +114,18 @@ void TreeDrafter::State::truncate(int positions) {
 }
 
 std::unique_ptr<DraftState> TreeDrafter::State::fork(int positions) const {
-    const int rows = std::clamp(positions - drafter.model_->token_lead(), first, read);
+    const int wanted = positions - drafter.model_->token_lead();
+    const int rows = std::clamp(wanted, first, read);
     auto other = drafter.make_state(pages.fork(rows - first), this);
     other->first = first;
     other->softness = softness;
     other->read = rows;
+    other->waiting = std::clamp(wanted - read, 0, waiting);
+    const auto backlog = [&](const State& state) {
+        return drafter.tensors_[size_t(state.pages.sequence())].backlog.row_range(0,
+                                                                                  other->waiting);
+    };
+    copy_rows(drafter.be_, backlog(*other), backlog(*this));
     return other;
 }
 

@@ -126,6 +126,18 @@ void read_options(RequestFields& fields, CompletionRequest& request) {
     check_other_members(fields);
 }
 
+// Further variables of the chat template: an object, or null.
+Json template_kwargs_of(RequestFields& fields) {
+    constexpr size_t kMost = 64;
+    const std::string name = "chat_template_kwargs";
+    const Json* kwargs = fields.take(name);
+    if (!kwargs) return {};
+    if (!kwargs->object()) throw bad_request(name + " must be an object", name, "invalid_type");
+    if (kwargs->object()->size() > kMost)
+        throw bad_request(name + " has more than " + std::to_string(kMost) + " members", name);
+    return *kwargs;
+}
+
 // Reads `join`. True: the reply reports the name of the conversation. Such a name: that
 // conversation is continued.
 void read_join(RequestFields& fields, CompletionRequest& request) {
@@ -179,8 +191,8 @@ CompletionRequest parse_chat_request(std::string_view json) {
     request.messages = messages_of(fields.take("messages"), request.ignored);
     read_options(fields, request);
     if (const auto most = limit_of(fields, "max_completion_tokens")) {
-        if (request.max_tokens)
-            throw bad_request("max_tokens and max_completion_tokens exclude each other",
+        if (request.max_tokens && *request.max_tokens != *most)
+            throw bad_request("max_tokens and max_completion_tokens differ",
                               "max_completion_tokens");
         request.max_tokens = *most;
     }
@@ -192,12 +204,7 @@ CompletionRequest parse_chat_request(std::string_view json) {
         request.alternatives = int(*top);
     }
     read_join(fields, request);
-    if (const Json* kwargs = fields.take("chat_template_kwargs")) {
-        if (!kwargs->object())
-            throw bad_request("chat_template_kwargs must be an object", "chat_template_kwargs",
-                              "invalid_type");
-        request.template_kwargs = *kwargs;
-    }
+    request.template_kwargs = template_kwargs_of(fields);
     fields.rest(request.ignored);
     return request;
 }
@@ -218,9 +225,9 @@ CompletionRequest parse_completion_request(std::string_view json) {
     if (request.echo && request.with_logprobs)
         throw not_supported("echo with logprobs is not supported: prompts are not scored", "echo");
     request.suffix = fields.text("suffix").value_or("");
-    for (const Prompt& prompt : request.prompts)
-        if (!request.suffix.empty() && !std::holds_alternative<std::string>(prompt))
-            throw bad_request("a suffix goes with a prompt that is text", "suffix");
+    if (!request.suffix.empty() &&
+        (request.prompts.size() > 1 || !std::holds_alternative<std::string>(request.prompts[0])))
+        throw bad_request("a suffix goes with one prompt, which is a text", "suffix");
     fields.only("best_of", "1");
     fields.rest(request.ignored);
     return request;
@@ -236,6 +243,7 @@ TokenizeRequest parse_tokenize_request(std::string_view json) {
     if (bool(messages) == bool(content))
         throw bad_request("give content or messages", "content", "missing_required_parameter");
     if (messages) request.messages = messages_of(messages, request.ignored);
+    request.template_kwargs = template_kwargs_of(fields);
     request.content = content.value_or("");
     if (request.content.size() > kMaxTokenizedBytes)
         throw bad_request("content has more than 1 MB: cut it into several requests", "content");

@@ -40,7 +40,7 @@ struct CompletionRequest {
     bool drafts = true, provenance = false, join = false;
     std::string joined;                // name of the conversation to continue; empty: none
     bool ignores_eos = false;          // the answer goes on until another limit
-    std::vector<std::string> ignored;  // paths of members that are not known here
+    std::vector<std::string> ignored;  // paths of members without an effect here, 100 at most
 };
 
 // Most bytes of text for /tokenize, whose reply is ten times as long.
@@ -48,8 +48,9 @@ constexpr size_t kMaxTokenizedBytes = 1 << 20;
 
 struct TokenizeRequest {
     std::string model;
-    Json messages;        // null: the text in `content`
-    std::string content;  // special tokens in it are plain text
+    Json messages;         // null: the text in `content`
+    Json template_kwargs;  // as above
+    std::string content;   // special tokens in it are plain text
     bool from_start = false;
     std::vector<std::string> ignored;  // as above
 };

@@ -219,10 +219,10 @@ class Server::Sockets : public ConnectionOwner {
         signals_->async_wait(Reserved(signal_memory_, [this](const Code& error, int) {
             if (error) return;
             on_signals();  // first: drain() and give_up() may end the waiting
-            if (!is_draining_)
-                drain();
-            else
-                give_up();
+            if (is_draining_) return give_up();
+            options_.log("ending: " + std::to_string(connections_.size()) +
+                         " connections; a second signal ends them at once");
+            drain();
         }));
     }
 
@@ -232,8 +232,6 @@ class Server::Sockets : public ConnectionOwner {
         is_draining_ = true;
         handler_->drain();
         wait(options_.drain_seconds, [this] { give_up(); });
-        options_.log("ending: " + std::to_string(connections_.size()) +
-                     " connections; a second signal ends them at once");
         for_each_connection([](Connection& connection) { connection.finish_soon(); });
         end_if_done();
     }
