@@ -80,10 +80,9 @@ void CycleCosts::saw(CostCurve& curve, int rows, double seconds) {
     // A single interrupted pass must count for no more than a slow one.
     const double ratio = std::clamp(seconds / (speed_ * curve.at(rows)), 0.5, 2.0);
     // The time of a lookup, a thousandth of a pass, says nothing of the passes: it depends on what
-    // lies in the caches. So a timing moves the common factor by its share of a plain cycle.
-    const double cycle = verify_.at(1);
-    const double share = std::min({curve.at(rows), seconds / speed_, cycle}) / cycle;
-    speed_ *= 1 + (ratio - 1) * kSpeedStep * share;
+    // lies in the caches.
+    constexpr double kLeastShare = 0.02;
+    if (curve.at(rows) >= kLeastShare * verify_.at(1)) speed_ *= 1 + (ratio - 1) * kSpeedStep;
     curve.correct(rows, 1 + (ratio - 1) * kCurveStep);
 }
 
