@@ -18,15 +18,15 @@ name=aerie-$version-linux-$(uname -m)
 # The program and the library bring the C++ library along: older systems have an older one.
 # An RPATH, unlike a RUNPATH, counts for the libraries of libraries, too.
 static='-static-libstdc++ -static-libgcc -Wl,--disable-new-dtags'
-cmake --preset release -B build-archive -DAERIE_TESTS=OFF -DAERIE_CUDA=OFF -DCMAKE_INSTALL_PREFIX=/ \
-  -DCMAKE_INSTALL_LIBDIR=lib "-DCMAKE_INSTALL_RPATH=\$ORIGIN/../lib" \
+cmake --preset release -B build-archive -DAERIE_TESTS=OFF -DAERIE_CUDA=OFF \
+  -DCMAKE_INSTALL_PREFIX=/usr/local -DCMAKE_INSTALL_LIBDIR=lib "-DCMAKE_INSTALL_RPATH=\$ORIGIN/../lib" \
   "-DCMAKE_EXE_LINKER_FLAGS=$static" "-DCMAKE_SHARED_LINKER_FLAGS=$static" >/dev/null
 cmake --build build-archive >&2
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 top=$stage/$name
-DESTDIR=$top cmake --install build-archive --strip >/dev/null
+cmake --install build-archive --strip --prefix "$top" >/dev/null
 rm -f "$top"/lib/*.a
 if [ "$models" = 0 ]; then rm -r "$top/share/aerie/models"; fi
 python3 bindings/package.py libraries "$top/bin/aerie" "$top/lib"
