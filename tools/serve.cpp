@@ -128,14 +128,11 @@ std::string address_of(const ServeOptions& options, const Server& server) {
 // The lines that say where the server is and what it serves.
 void tell_ready(const ServeOptions& options, const SharedModel& model, const std::string& name,
                 const std::string& address) {
-    std::string drafter = model.options().draft.method;
-    if (model.can_draft() && model.files().head)
-        drafter += ", " + model.options().head.filename().string();
     tell("aerie: " + printable(name) + " at " + address + "\n" + "  page     " + address + "/\n" +
          "  API      " + address + "/v1 (OpenAI's; any model name" +
          (options.strict_model ? " is refused but this one)\n" : ")\n") + "  context  " +
          std::to_string(model.context()) + " tokens, " + std::to_string(options.parallel) +
-         " requests at a time\n" + "  drafter  " + printable(drafter) + "\n");
+         " requests at a time\n" + "  drafter  " + printable(drafter_of(model)) + "\n");
     if (options.learn)
         tell("aerie: learning from requests that carry a key; aerie forget deletes it\n");
 }

@@ -231,16 +231,21 @@ void Service::preflight(const HttpRequest&, const std::shared_ptr<Exchange>& exc
     exchange->reply({.status = 204});
 }
 
+std::string drafter_of(const SharedModel& model) {
+    std::string drafter = model.options().draft.method;
+    if (model.can_draft() && model.files().head)
+        drafter += ", " + model.options().head.filename().string();
+    return drafter;
+}
+
 // Facts about the model that a page shows.
 Json Service::about_model() const {
     const LoadOptions& options = model_->options();
     const ModelFiles& files = model_->files();
-    std::string drafter = options.draft.method;
-    if (model_->can_draft() && files.head) drafter += ", " + options.head.filename().string();
     return Json::Object{{"architecture", files.config.architecture},
                         {"weights", to_string(files.target_types(options))},
                         {"device", model_->device().description},
-                        {"drafter", drafter},
+                        {"drafter", drafter_of(*model_)},
                         {"can_draft", model_->can_draft()},
                         {"chat", !model_->tokenizer().chat_template().text.empty()},
                         {"sampling", sampling_json(model_sampling(defaults_))}};

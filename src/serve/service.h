@@ -95,6 +95,8 @@ class Service : public RequestHandler {
     WorkerPool workers_;             // and these use the schedule
 };
 
+// The method that drafts and the head that it uses, if any: "eagle2, MODEL-eagle".
+std::string drafter_of(const SharedModel& model);
 // The way in which an answer's tokens are chosen. Each value is the client's, else as
 // model_sampling() says. Throws Problem.
 Sampling sampling_of(const CompletionRequest& asked, const GenerationConfig& defaults);
