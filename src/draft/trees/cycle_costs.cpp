@@ -1,5 +1,6 @@
-// A timing corrects one common factor (the machine became slower) and, more slowly, the curve near
-// its own number of rows (the measurement was off, or the text became longer).
+// A timing corrects, slowly, its curve near its own number of rows (the measurement was off, or the
+// text became longer). A pass of the target also corrects one common factor, twice as fast (the
+// machine became slower).
 #include "draft/trees/cycle_costs.h"
 
 #include <algorithm>
@@ -73,16 +74,16 @@ double CycleCosts::correction() const {
 
 void CycleCosts::saw(CostCurve& curve, int rows, double seconds) {
     if (frozen_ || !(seconds > 0)) return;
+    // Drafting says nothing of the machine's speed: a lookup takes a thousandth of a pass, and its
+    // time depends on what lies in the caches. Each cycle has a pass of the target.
+    const bool is_pass = &curve == &verify_;
     if (speed_ == 0) {
-        if (&curve != &verify_) return;  // drafting may cost next to nothing
+        if (!is_pass) return;
         speed_ = seconds / curve.at(rows);
     }
     // A single interrupted pass must count for no more than a slow one.
     const double ratio = std::clamp(seconds / (speed_ * curve.at(rows)), 0.5, 2.0);
-    // The time of a lookup, a thousandth of a pass, says nothing of the passes: it depends on what
-    // lies in the caches.
-    constexpr double kLeastShare = 0.02;
-    if (curve.at(rows) >= kLeastShare * verify_.at(1)) speed_ *= 1 + (ratio - 1) * kSpeedStep;
+    if (is_pass) speed_ *= 1 + (ratio - 1) * kSpeedStep;
     curve.correct(rows, 1 + (ratio - 1) * kCurveStep);
 }
 
