@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cpu/training/blas.h"
+#include "cpu/training/vectors.h"
 
 namespace aerie::cpu {
 
@@ -48,10 +49,10 @@ class AttentionPass {
                 Real* const row = scores(i);
                 Real* const depth_scores = own_scores(i);
                 const int columns = first + i + 1;
-                Real max = *std::max_element(row, row + columns);
+                Real max = row[largest(row, columns)];
                 for (size_t j = 1; j < keys_.size(); ++j) max = std::max(max, depth_scores[j]);
-                Real sum = 0;
-                for (int c = 0; c < columns; ++c) sum += row[c] = std::exp(row[c] - max);
+                exponentials(row, row, max, Real(1), columns);
+                Real sum = Real(sum_of(columns, [&](int c) { return double(row[c]); }));
                 for (size_t j = 1; j < keys_.size(); ++j)
                     sum += depth_scores[j] = std::exp(depth_scores[j] - max);
                 lse[first + i][0] = max + std::log(sum);
@@ -78,7 +79,7 @@ class AttentionPass {
             for (int i = 0; i < count; ++i) {
                 Real* const row = scores(i);
                 const Real lse = g.lse[first + i][0];
-                for (int c = 0; c <= first + i; ++c) row[c] = std::exp(row[c] - lse);
+                exponentials(row, row, lse, Real(1), first + i + 1);
                 std::fill(row + first + i + 1, row + seen, Real(0));
                 for (size_t j = 1; j < keys_.size(); ++j)
                     own_scores(i)[j] = std::exp(own_scores(i)[j] - lse);

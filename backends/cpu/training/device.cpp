@@ -9,6 +9,7 @@
 #include "cpu/parallel.h"
 #include "cpu/training/attention.h"
 #include "cpu/training/blas.h"
+#include "cpu/training/vectors.h"
 
 namespace aerie::cpu {
 
@@ -28,11 +29,6 @@ struct View {
           stride(m.stride) {}
     Real* operator[](int row) const { return data + row * stride; }
 };
-
-template <class Real>
-Real silu(Real x) {
-    return x / (1 + std::exp(-x));
-}
 
 template <class Real>
 class CpuTraining final : public TrainingDevice {
@@ -204,7 +200,8 @@ class CpuTraining final : public TrainingDevice {
         check_gate(out, gate_up);
         each_row(out, 20, [&](const View<Real>& to, int r) {
             const Real *g = from[r], *up = g + to.cols;
-            for (int i = 0; i < to.cols; ++i) to[r][i] = silu(g[i]) * up[i];
+            exponentials(to[r], g, Real(0), Real(-1), to.cols);
+            for (int i = 0; i < to.cols; ++i) to[r][i] = g[i] / (1 + to[r][i]) * up[i];
         });
     }
 
@@ -215,8 +212,9 @@ class CpuTraining final : public TrainingDevice {
         each_row(dgate_up, 20, [&](const View<Real>& to, int r) {
             const int width = to.cols / 2;
             const Real *g = from[r], *up = g + width;
+            exponentials(to[r], g, Real(0), Real(-1), width);
             for (int i = 0; i < width; ++i) {
-                const Real s = 1 / (1 + std::exp(-g[i]));
+                const Real s = 1 / (1 + to[r][i]);
                 to[r][i] = d[r][i] * up[i] * s * (1 + g[i] * (1 - s));
                 to[r][width + i] = d[r][i] * g[i] * s;
             }
@@ -232,18 +230,18 @@ class CpuTraining final : public TrainingDevice {
         each_row(logits, 40, [&](const View<Real>& z, int r) {
             const int at = target_rows[size_t(r)];
             if (at < 0) return void(std::fill_n(z[r], z.cols, Real(0)));
-            const Real* const largest = std::max_element(z[r], z[r] + z.cols);
-            hits[size_t(r)] = largest - z[r] == std::max_element(p[at], p[at] + z.cols) - p[at];
-            const Real max = *largest;
-            double sum = 0, mass = 0, loss = 0;
-            for (int i = 0; i < z.cols; ++i) sum += std::exp(z[r][i] - max);
-            const Real log_sum = max + Real(std::log(sum));
-            for (int i = 0; i < z.cols; ++i) {
-                loss -= double(p[at][i]) * double(z[r][i] - log_sum);
-                mass += double(p[at][i]);
-            }
+            const int best = largest(z[r], z.cols);
+            hits[size_t(r)] = best == largest(p[at], z.cols);
+            const Real max = z[r][best];
+            const double mass = sum_of(z.cols, [&](int i) { return double(p[at][i]); });
+            const double said =
+                sum_of(z.cols, [&](int i) { return double(p[at][i]) * double(z[r][i] - max); });
+            exponentials(z[r], z[r], max, Real(1), z.cols);
+            const double sum = sum_of(z.cols, [&](int i) { return double(z[r][i]); });
+            const double loss = mass * std::log(sum) - said;
+            const Real factor = Real(mass / sum);
             for (int i = 0; i < z.cols; ++i)
-                z[r][i] = Real(weight) * (Real(mass) * std::exp(z[r][i] - log_sum) - p[at][i]);
+                z[r][i] = Real(weight) * (factor * z[r][i] - p[at][i]);
             losses[size_t(r)] = loss;
         });
         CrossEntropy found;
