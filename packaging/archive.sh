@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Makes the archive that runs as it is unpacked: aerie-VERSION-linux-x86_64.tar.xz with the program, the library, the
-# libraries that a bare system lacks, and the bundled models. CPU and Vulkan are in it. A system needs glibc as new as
-# the one it is made on.
-#   packaging/archive.sh [--without-models] [FOLDER]    FOLDER receives the archive (default: dist)
+# libraries that a bare system lacks, and the bundled models. CPU and Vulkan are in it. Where nvcc is, a second archive
+# aerie-VERSION-linux-x86_64-cuda.tar.xz holds libaerie_cuda.so, which the program finds once both are unpacked in the
+# same folder. A system needs glibc as new as the one they are made on.
+#   packaging/archive.sh [--without-models] [FOLDER]    FOLDER receives the archives (default: dist)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,9 +19,10 @@ name=aerie-$version-linux-$(uname -m)
 # The program and the library bring the C++ library along: older systems have an older one.
 # An RPATH, unlike a RUNPATH, counts for the libraries of libraries, too.
 static='-static-libstdc++ -static-libgcc -Wl,--disable-new-dtags'
-cmake --preset release -B build-archive -DAERIE_TESTS=OFF -DAERIE_CUDA=OFF \
+cmake --preset release -B build-archive -DAERIE_TESTS=OFF -DAERIE_CUDA_MODULE=ON \
   -DCMAKE_INSTALL_PREFIX=/usr/local -DCMAKE_INSTALL_LIBDIR=lib "-DCMAKE_INSTALL_RPATH=\$ORIGIN/../lib" \
-  "-DCMAKE_EXE_LINKER_FLAGS=$static" "-DCMAKE_SHARED_LINKER_FLAGS=$static" >/dev/null
+  "-DCMAKE_EXE_LINKER_FLAGS=$static" "-DCMAKE_SHARED_LINKER_FLAGS=$static" \
+  "-DCMAKE_MODULE_LINKER_FLAGS=$static" >/dev/null
 cmake --build build-archive >&2
 
 stage=$(mktemp -d)
@@ -34,7 +36,14 @@ ln -s bin/aerie "$top/aerie"
 cp LICENSE README.md CHANGELOG.md "$top"
 
 mkdir -p "$folder"
-# The same tree makes the same archive.
-tar --sort=name --owner=0 --group=0 --numeric-owner "--mtime=@$(git log -1 --format=%ct 2>/dev/null || date +%s)" \
-  -C "$stage" -c "$name" | xz -T0 -6 >"$folder/$name.tar.xz"
-echo "$folder/$name.tar.xz"
+# pack ARCHIVE TAR-ARGUMENT...: the same tree makes the same archive.
+pack() {
+  local archive=$folder/$1.tar.xz
+  shift
+  tar --sort=name --owner=0 --group=0 --numeric-owner "--mtime=@$(git log -1 --format=%ct 2>/dev/null || date +%s)" \
+    -C "$stage" -c "$@" | xz -T0 -6 >"$archive"
+  echo "$archive"
+}
+cuda=$name/lib/libaerie_cuda.so
+pack "$name" --exclude="$cuda" "$name"
+[ ! -e "$stage/$cuda" ] || pack "$name-cuda" "$cuda"

@@ -240,8 +240,7 @@ class CpuTraining final : public TrainingDevice {
             const double sum = sum_of(z.cols, [&](int i) { return double(z[r][i]); });
             const double loss = mass * std::log(sum) - said;
             const Real factor = Real(mass / sum);
-            for (int i = 0; i < z.cols; ++i)
-                z[r][i] = Real(weight) * (factor * z[r][i] - p[at][i]);
+            for (int i = 0; i < z.cols; ++i) z[r][i] = Real(weight) * (factor * z[r][i] - p[at][i]);
             losses[size_t(r)] = loss;
         });
         CrossEntropy found;
