@@ -2,7 +2,7 @@
 """libaerie.dll shows what aerie.h declares and needs nothing but Windows; programs that use it say under Wine what
 `aerie generate` says here, on every instruction set of this CPU, and find files by any name.
 
-usage: windows_test.py PREFIX PROGRAMS SCRATCH AERIE (the installed library, the programs' build, a folder for files, the
+usage: windows_test.py PREFIX PROGRAMS SCRATCH AERIE (the unpacked archive, the programs' build, a folder for files, the
 program of this system)
 """
 import os
@@ -109,6 +109,11 @@ def main():
         if len({wine.run("minimal", folder, "Once upon a time") for folder in folders}) != 1:
             sys.exit("minimal.exe: another text by another name of the model")
         wine.run("stream")
+        # The archive's own programs find its models.
+        unpacked = output("wine", os.path.join(prefix, "bin", "minimal.exe"), "smollm2", "The capital of France is",
+                          env=wine.around, cwd=os.path.dirname(prefix))
+        if b"Paris" not in unpacked:
+            sys.exit(f"minimal.exe of the archive says {unpacked!r}")
         print(wine.run("places").decode().strip())
         print(f"{functions} functions, {texts} texts: those of aerie generate")
     finally:
