@@ -23,7 +23,7 @@ struct TargetPass {
     const KvPool* kv = nullptr;
     std::span<const int> taps;
     Tensor features;  // out: F32 [M, taps * hidden]; absent without taps
-    Tensor logits;    // out: F32 [n, vocab] of the last n rows; n is 0, 1 or M
+    Tensor logits;    // out: F32 [n, vocab] of the last n rows
 };
 
 // Label of the op that computes the state that the LM head reads.

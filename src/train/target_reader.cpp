@@ -106,8 +106,10 @@ TargetOutputs TargetReader::read(const TrainingTexts& texts, const DraftVocabula
     target_rows_.resize(size_t(rows) * size_t(vocabulary.size()));
     std::vector<char> can_be_said(static_cast<size_t>(rows));
     int first = 0;
-    for (const std::vector<int>& tokens : texts.tokens) {
-        run(tokens);
+    for (size_t q = 0; q < texts.tokens.size(); ++q) {
+        const std::vector<int>& tokens = texts.tokens[q];
+        const auto& mask = texts.mask[q];
+        run(tokens, mask);
         const int count = int(tokens.size()) - 1;
         const auto part = [&](int from) {
             return std::span<const float>(tapped_).subspan(size_t(from) * size_t(width),
@@ -117,6 +119,7 @@ TargetOutputs TargetReader::read(const TrainingTexts& texts, const DraftVocabula
         if (with_goals_) device_.write(made.goals.row_range(first, count), part(1));
         parallel_for(count, 8, [&](int64_t begin, int64_t end) {
             for (size_t i = size_t(begin); i < size_t(end); ++i) {
+                if (!mask[i]) continue;
                 const size_t r = size_t(first) + i;
                 const int best = restricted_softmax(
                     std::span(scores_).subspan((i + 1) * size_t(vocab), size_t(vocab)),
@@ -133,13 +136,17 @@ TargetOutputs TargetReader::read(const TrainingTexts& texts, const DraftVocabula
     return made;
 }
 
-// Fills the first rows of tapped_ and scores_.
-void TargetReader::run(std::span<const int> tokens) {
+// Fills the first rows of tapped_, and those of scores_ from the first one on in each pass that
+// counts: most of a prompt needs no logits.
+void TargetReader::run(std::span<const int> tokens, const std::vector<bool>& mask) {
     check_tokens(tokens, target_.config().vocab);
     KvPages pages = memory_->kv.begin();
     pages.hold(int(tokens.size()));
     for (int first = 0; first < int(tokens.size()); first += kPassRows) {
         const int count = std::min(kPassRows, int(tokens.size()) - first);
+        int scored = first;
+        while (scored < first + count && (scored == 0 || !mask[size_t(scored) - 1])) ++scored;
+        const int scores = first + count - scored;
         std::vector<Row> rows;
         for (int i = first; i < first + count; ++i)
             rows.push_back(causal_row(tokens[size_t(i)], i, pages.sequence()));
@@ -151,12 +158,13 @@ void TargetReader::run(std::span<const int> tokens) {
         pass.kv = &memory_->kv;
         pass.taps = taps_;
         pass.features = memory_->features.row_range(0, count);
-        pass.logits = memory_->logits.row_range(0, count);
+        pass.logits = memory_->logits.row_range(0, scores);
         target_.forward(pass);
         backend_.read(pass.features,
                       tapped_.data() + size_t(first) * size_t(memory_->features.cols));
-        backend_.read(pass.logits, scores_.data() + size_t(first) * size_t(memory_->logits.cols));
-        for (int i = first; i < first + count; ++i)
+        if (scores == 0) continue;
+        backend_.read(pass.logits, scores_.data() + size_t(scored) * size_t(memory_->logits.cols));
+        for (int i = scored; i < first + count; ++i)
             if (!std::isfinite(scores_[size_t(i) * size_t(memory_->logits.cols)]))
                 throw Error("the model computed NaN or infinite logits; its weights are damaged");
     }

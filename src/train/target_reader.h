@@ -39,7 +39,7 @@ class TargetReader {
 
   private:
     std::unique_lock<FairMutex> take_turn() const;
-    void run(std::span<const int> tokens);
+    void run(std::span<const int> tokens, const std::vector<bool>& mask);
 
     Backend& backend_;
     Target& target_;
