@@ -61,6 +61,6 @@ cp -r "$build/installed" "$build/stage/$name"
 # Programs find the DLL beside them, and the models beside the DLL's folder.
 cp "$build"/programs/examples/*.exe "$build/stage/$name/bin"
 cp LICENSE README.md CHANGELOG.md "$build/stage/$name"
-cmake -E chdir "$build/stage" cmake -E tar cf "$name.zip" --format=zip "--mtime=$(git log -1 --format=%cI 2>/dev/null || date -I)" "$name"
+cmake -E chdir "$build/stage" cmake -E tar cf "$name.zip" --format=zip "--mtime=$(git log -1 --date=format:%F --format=%cd 2>/dev/null || date -I)" "$name"
 mv "$build/stage/$name.zip" "$folder"
 echo "$folder/$name.zip" >&3
