@@ -1,6 +1,7 @@
 // Members of requests that other servers have and this one lacks.
 #pragma once
 
+#include "serve/requests/problem.h"
 #include "serve/requests/request_fields.h"
 
 namespace aerie {
