@@ -1,6 +1,5 @@
-// A timing corrects, slowly, its curve near its own number of rows (the measurement was off, or the
-// text became longer). A pass of the target also corrects one common factor, twice as fast (the
-// machine became slower).
+// A timing corrects one common factor (the machine became slower) and, more slowly, the curve near
+// its own number of rows (the measurement was off, or the text became longer).
 #include "draft/trees/cycle_costs.h"
 
 #include <algorithm>
@@ -74,16 +73,17 @@ double CycleCosts::correction() const {
 
 void CycleCosts::saw(CostCurve& curve, int rows, double seconds) {
     if (frozen_ || !(seconds > 0)) return;
-    // Drafting says nothing of the machine's speed: a lookup takes a thousandth of a pass, and its
-    // time depends on what lies in the caches. Each cycle has a pass of the target.
-    const bool is_pass = &curve == &verify_;
     if (speed_ == 0) {
-        if (!is_pass) return;
+        if (&curve != &verify_) return;  // drafting may cost next to nothing
         speed_ = seconds / curve.at(rows);
     }
     // A single interrupted pass must count for no more than a slow one.
     const double ratio = std::clamp(seconds / (speed_ * curve.at(rows)), 0.5, 2.0);
-    if (is_pass) speed_ *= 1 + (ratio - 1) * kSpeedStep;
+    // The time of a lookup, a thousandth of a pass, says nothing of the machine's speed: it depends
+    // on what lies in the caches. Where costs are assumed, a lookup is known by its time alone.
+    constexpr double kLeastShare = 0.02;
+    if (std::min(seconds / speed_, curve.at(rows)) >= kLeastShare * verify_.at(1))
+        speed_ *= 1 + (ratio - 1) * kSpeedStep;
     curve.correct(rows, 1 + (ratio - 1) * kCurveStep);
 }
 
