@@ -4,6 +4,7 @@
 #include "commands.h"
 #include "core/error.h"
 #include "core/replaced_file.h"
+#include "draft/heads/kinds.h"
 #include "terminal.h"
 
 namespace aerie {
@@ -17,6 +18,8 @@ constexpr int kDecodedTokens = 384;
 LoadOptions located(const BenchOptions& options) {
     if (options.like) return locate_nothing(options.model);
     LoadOptions runtime = locate(options.model);
+    if (!options.model.draft && !runtime.head.empty())
+        runtime.draft.method = head_kind(runtime.head).method.name;
     const DraftMethod& method = draft_method(runtime.draft.method);
     if (method.is_replayed) return runtime;
     if (options.model.head)

@@ -28,10 +28,10 @@ std::string methods_where(bool (*wanted)(const DraftMethod&), const char* last) 
 }
 
 std::string draft_help() {
-    std::vector<std::string> defaults;
-    for (const DraftHead& head : draft_heads()) defaults.push_back(head.method.name);
-    std::string help = "what drafts tokens (default: as --head is, " + listed(defaults, ", or ") +
-                       "; without one " + default_draft_method(nullptr).name + ").";
+    std::string help =
+        "what drafts tokens (default: " + default_draft_method(&draft_heads().front(), {}).name +
+        " with a head, the head's own method with a fixed --tree, " +
+        default_draft_method(nullptr, {}).name + " without a head).";
     for (const DraftMethod& method : draft_methods())
         help += "\n" + method.name + ": " + method.help + ".";
     return help;
@@ -77,18 +77,41 @@ LookaheadShape parse_lookahead(const std::string& text) {
     return shape;
 }
 
+// Ascending layers, separated by commas.
+std::vector<int> parse_layers(const std::string& text) {
+    constexpr int kMost = 1024;
+    std::vector<int> layers;
+    for (const char *at = text.data(), *end = at + text.size(); at <= end; ++at) {
+        int layer = -1;
+        const auto [rest, error] = std::from_chars(at, end, layer);
+        if (error != std::errc() || (rest != end && *rest != ',') || layer < 0 || layer > kMost ||
+            (!layers.empty() && layer <= layers.back()))
+            refuse("--head-taps", "ascending layers such as 2,3,5", text);
+        layers.push_back(layer);
+        at = rest;
+    }
+    return layers;
+}
+
+double parse_base(const std::string& text) {
+    char* rest = nullptr;
+    const double base = std::strtod(text.c_str(), &rest);
+    if (text.empty() || *rest != 0 || !(base >= 1 && base <= 1e12))
+        refuse("--head-rope-theta", "a number from 1 to 1e12", text);
+    return base;
+}
+
 void add_head_options(CLI::App& app, ModelOptions& options) {
     app.add_option("--head,--model-draft", options.head, head_help())->type_name("MODEL");
-    app.add_option("--head-taps", options.head_options.taps,
-                   "layers whose inputs an EAGLE-3 head reads (default: as its files say)")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->check(CLI::Range(0, 1024).description(""))
+    HeadOptions& head = options.head_options;
+    app.add_option_function<std::string>(
+           "--head-taps", [&head](const std::string& text) { head.taps = parse_layers(text); },
+           "layers whose inputs an EAGLE-3 head reads (default: as its files say)")
         ->type_name("N,N,N")
         ->group(kExperiments);
-    app.add_option("--head-rope-theta", options.head_options.theta,
-                   "base of the head's RoPE (default: as its files say, else 10000)")
-        ->check(CLI::Range(1.0, 1e12).description(""))
+    app.add_option_function<std::string>(
+           "--head-rope-theta", [&head](const std::string& text) { head.theta = parse_base(text); },
+           "base of the head's RoPE (default: as its files say, else 10000)")
         ->type_name("X")
         ->group(kExperiments);
     add_whole(app, "--draft-vocab", options.head_options.vocab, Range{2, 1 << 24},

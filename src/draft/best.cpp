@@ -1,8 +1,9 @@
-// Picks one drafter in each cycle: prompt lookup, or the grafted trees of one of the heads and
-// draft models. The worth of a cycle is its tokens minus its time at the rate that decoding
-// reaches, as in TreePolicy. It is known beforehand for lookup, and estimated from the newest
-// cycles for the others. All drafters share one account, so together they may slow a text down by
-// no more than one drafter alone.
+// Picks one drafter in each cycle: prompt lookup, or the grafted trees of one of several heads and
+// draft models. With a single one nothing is picked: its grafted trees hold what lookup finds, and
+// leave the head out where it does not pay. The worth of a cycle is its tokens minus its time at
+// the rate that decoding reaches, as in TreePolicy. It is known beforehand for lookup, and
+// estimated from the newest cycles for the others. All drafters share one account, so together they
+// may slow a text down by no more than one drafter alone.
 #include <algorithm>
 #include <climits>
 
@@ -300,7 +301,13 @@ DraftMethod best_method() {
                 part_method().load({source.backend, source.target, head, nullptr}));
         return weights;
     };
-    method.make = [](const DraftSource& source) { return std::make_unique<Best>(source); };
+    method.make = [](const DraftSource& source) -> std::unique_ptr<Drafter> {
+        const std::vector<DraftPlan> heads = head_plans(source.plan);
+        if (heads.size() != 1) return std::make_unique<Best>(source);
+        const auto& weights = static_cast<const PartWeights&>(*source.weights);
+        return part_method().make(
+            {source.backend, source.target, heads.front(), weights.parts.front()});
+    };
     return method;
 }
 

@@ -82,8 +82,12 @@ void check_draft_options(const DraftOptions& options) {
         throw UsageError("--accept p/q takes no --tree: its trees are fixed before they are drawn");
 }
 
-const DraftMethod& default_draft_method(const DraftHead* head) {
-    return draft_method(head ? head->method.name : "best");
+const DraftMethod& default_draft_method(const DraftHead* head, const DraftOptions& options) {
+    if (!head) return draft_method("best");
+    const bool wants_own = options.tree || options.is_published || options.static_tree ||
+                           !options.use_value || !options.rerank ||
+                           options.accept == AcceptRule::ratio;
+    return draft_method(wants_own ? head->method.name : "grafted");
 }
 
 namespace {

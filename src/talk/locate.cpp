@@ -174,7 +174,7 @@ void locate(const WantedModel& wanted, LoadOptions& options) {
     // A head that is not needed is not opened, so its errors do not matter.
     const auto kind = [&] { return heads.empty() ? nullptr : &head_kind(options.head); };
     const DraftMethod& method =
-        wanted.draft ? draft_method(*wanted.draft) : default_draft_method(kind());
+        wanted.draft ? draft_method(*wanted.draft) : default_draft_method(kind(), options.draft);
     options.draft.method = method.name;
     if (method.needs == DraftNeeds::what_there_is) {
         if (!heads.empty()) options.more_heads.assign(heads.begin() + 1, heads.end());

@@ -16,11 +16,14 @@ TEST(Kinds, AreToldApartByEveryName) {
         EXPECT_TRUE(names.insert(head.name).second) << head.name;
         EXPECT_TRUE(endings.insert(head.ending).second) << head.ending;
         EXPECT_TRUE(methods.insert(head.method.name).second) << head.method.name;
-        EXPECT_EQ(&default_draft_method(&head), &draft_method(head.method.name));
+        EXPECT_EQ(default_draft_method(&head, {}).name, "grafted");
+        DraftOptions options;
+        options.tree = TreeShape{};
+        EXPECT_EQ(&default_draft_method(&head, options), &draft_method(head.method.name));
         EXPECT_EQ(head_of_method(head.method.name), &head);
         for (const std::string& method : head.also) EXPECT_EQ(draft_method(method).name, method);
     }
-    EXPECT_EQ(default_draft_method(nullptr).name, "best");
+    EXPECT_EQ(default_draft_method(nullptr, {}).name, "best");
     EXPECT_EQ(head_of_method("grafted"), nullptr);
 }
 

@@ -29,6 +29,7 @@ TEST(Generate, UnderstandsTheFlagsOfLlamaCpp) {
     for (const std::vector<std::string>& flags :
          {std::vector<std::string>{"-ngl", "99"},
           {"-ngl", "0"},
+          {"--mirostat", "0", "--typical", "1.0", "--top-nsigma=-1"},
           {"-ngl", "0", "--device", "cpu"},
           {"--device=cpu", "-ngl", "0", "-mg", "0", "-sm", "none"},
           {"-fa=on", "-cb", "-co", "-nkvo"},
@@ -178,7 +179,7 @@ TEST(Generate, TellsOfFlagsThatChangeNothing) {
     EXPECT_EQ(notes_of({"--draft", "none", "--tree", "8,2,2"}),
               "(--tree changes nothing with --draft none)\n");
     EXPECT_EQ(notes_of({"--chain-length", "3"}),
-              "(--chain-length changes nothing with --draft eagle2)\n");
+              "(--chain-length changes nothing with --draft grafted)\n");
     EXPECT_EQ(notes_of({"--draft", "lookup", "--head", "aerie-tiny-eagle"}),
               "(--head changes nothing with --draft lookup)\n");
     EXPECT_EQ(notes_of({"--draft", "none", "--tree", "8,2,2", "-q"}), "");
