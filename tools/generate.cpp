@@ -53,7 +53,10 @@ void tell_flags(const GenerateOptions& options) {
 Conversation conversation_of(const ConversationOptions& chat,
                              const std::optional<std::string>& prompt) {
     Conversation conversation;
-    if (chat.messages) conversation = read_conversation(read_input(*chat.messages), *chat.messages);
+    if (chat.messages) {
+        conversation = read_conversation(read_input(*chat.messages), *chat.messages);
+        join_text_parts(conversation, *chat.messages);
+    }
     if (chat.system && !chat.system->empty()) conversation.put_first("system", *chat.system);
     if (prompt) conversation.add("user", *prompt);
     conversation.now = platform::local_time();
@@ -75,14 +78,16 @@ std::vector<int> prompt_ids(const Tokenizer& tokenizer, const GenerateOptions& o
     if (!options.chat.wanted())
         return tokenizer.encode_from_start(*prompt,
                                            options.no_special ? Recognised::none : Recognised::all);
-    const Conversation conversation = conversation_of(options.chat, prompt);
+    Conversation conversation = conversation_of(options.chat, prompt);
     const std::optional<std::string>& file = options.chat.chat_template;
     const NamedText chat_template =
         file ? NamedText{read_input(*file), *file} : chat_template_of(tokenizer);
     if (const std::string* system = system_message(conversation))
         check_system(chat_template, tokenizer.named_tokens(), *system);
-    return encode_chat(tokenizer,
-                       render_chat(chat_template, tokenizer.named_tokens(), conversation));
+    std::string begun = take_begun_answer(conversation);
+    jinja::Rendered chat = render_chat(chat_template, tokenizer.named_tokens(), conversation);
+    append_begun_answer(tokenizer, chat, std::move(begun));
+    return encode_chat(tokenizer, chat);
 }
 
 // The drafter's name in statistics.

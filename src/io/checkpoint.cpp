@@ -35,19 +35,20 @@ constexpr std::array<WeightFormat, 5> kFormats{
 
 // weight_map of an index file: tensor name -> shard name.
 std::map<std::string, std::string> read_index(const fs::path& folder, const std::string& name) {
+    const std::string file = (folder / name).string();
     const std::string text = read_text(file_in_folder(folder, name), kMaxIndexBytes);
-    const Json index = Json::parse(text, name);
+    const Json index = Json::parse(text, file);
     const Json* weights = index.find("weight_map");
     if (!weights || !weights->object() || weights->object()->empty()) {
-        throw Error(name + ": no weight_map, or an empty one");
+        throw Error(file + ": no weight_map, or an empty one");
     }
     if (weights->object()->size() > kMaxTensors) {
-        throw Error(name + ": more than " + std::to_string(kMaxTensors) + " tensors");
+        throw Error(file + ": more than " + std::to_string(kMaxTensors) + " tensors");
     }
     std::map<std::string, std::string> shard_of;
     for (const auto& [tensor, shard] : *weights->object()) {
         if (!shard.string())
-            throw Error(name + ": shard of " + in_quotes(tensor) + " is no string");
+            throw Error(file + ": shard of " + in_quotes(tensor) + " is no string");
         shard_of.emplace(tensor, *shard.string());
     }
     return shard_of;
@@ -80,12 +81,14 @@ bool Checkpoint::is_in(const fs::path& folder) {
 }
 
 Checkpoint Checkpoint::generated(const std::string& name, std::vector<NamedTensor> tensors,
-                                 Fill fill, FileTypes types, std::vector<const InputFile*> files) {
+                                 Fill fill, FileTypes types, std::vector<const InputFile*> files,
+                                 NameInFile name_in_file) {
     Checkpoint checkpoint;
     checkpoint.folder_ = name;
     checkpoint.fill_ = std::move(fill);
     checkpoint.file_types_ = std::move(types);
     checkpoint.made_of_ = std::move(files);
+    checkpoint.name_in_file_ = std::move(name_in_file);
     for (NamedTensor& tensor : tensors) checkpoint.add(std::move(tensor));
     return checkpoint;
 }
@@ -103,7 +106,8 @@ void Checkpoint::read_shards(const std::string& index, Reader* read) {
     for (const std::string& shard : shards) {
         for (NamedTensor& tensor : read_file(shard, read)) {
             if (!seen.insert(tensor.name).second) {
-                throw Error(shard + ": tensor " + in_quotes(tensor.name) + " is in two shards");
+                throw Error((folder_ / shard).string() + ": tensor " + in_quotes(tensor.name) +
+                            " is in two shards");
             }
             const auto entry = shard_of.find(tensor.name);
             if (entry != shard_of.end() && entry->second == shard) add(std::move(tensor));
@@ -111,7 +115,8 @@ void Checkpoint::read_shards(const std::string& index, Reader* read) {
     }
     for (const auto& [tensor, shard] : shard_of) {
         if (!find(tensor)) {
-            throw Error(index + ": tensor " + in_quotes(tensor) + " is not in " + in_quotes(shard));
+            throw Error((folder_ / index).string() + ": tensor " + in_quotes(tensor) +
+                        " is not in " + in_quotes(shard));
         }
     }
 }
@@ -151,7 +156,8 @@ const NamedTensor* Checkpoint::find(const std::string& name) const {
 const NamedTensor& Checkpoint::get(const std::string& name, std::span<const int64_t> shape) const {
     const NamedTensor* tensor = find(name);
     if (!tensor) {
-        throw Error(folder_.string() + ": no tensor '" + name + "' of shape " + shape_text(shape));
+        throw Error(folder_.string() + ": no tensor " + shown(name) + " of shape " +
+                    shape_text(shape));
     }
     const std::string what = describe(*tensor);
     if (!std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end())) {
@@ -167,7 +173,12 @@ const NamedTensor& Checkpoint::get(const std::string& name, std::span<const int6
 std::string Checkpoint::describe(const NamedTensor& tensor) const {
     const auto file = file_of_.find(tensor.name);
     const fs::path path = file == file_of_.end() ? folder_ : folder_ / files_[file->second].name;
-    return path.string() + ": tensor " + in_quotes(tensor.name);
+    return path.string() + ": tensor " + shown(tensor.name);
+}
+
+std::string Checkpoint::shown(const std::string& name) const {
+    const std::string there = name_in_file_ ? name_in_file_(name) : "";
+    return in_quotes(there.empty() ? name : there);
 }
 
 const InputFile& Checkpoint::file_of(const NamedTensor& tensor) const {

@@ -41,9 +41,13 @@ class Checkpoint {
     using Fill =
         std::function<void(const NamedTensor&, DType as, size_t first, std::span<std::byte> out)>;
     // `files`: the files that `fill` reads and keeps open.
+    // `name_in_file`: for errors, the name that a tensor has in these files, "" if it has none;
+    // may be empty.
+    using NameInFile = std::function<std::string(const std::string&)>;
     static Checkpoint generated(const std::string& name, std::vector<NamedTensor> tensors,
                                 Fill fill, FileTypes types = {},
-                                std::vector<const InputFile*> files = {});
+                                std::vector<const InputFile*> files = {},
+                                NameInFile name_in_file = {});
 
     // Renames a tensor. Does nothing and returns false if `from` does not exist, `to` does, or the
     // checkpoint is a generated one.
@@ -71,6 +75,8 @@ class Checkpoint {
 
     // "folder/model.safetensors: tensor 'name'", for errors.
     std::string describe(const NamedTensor& tensor) const;
+    // A tensor's name in quotes, for errors: as the files have it.
+    std::string shown(const std::string& name) const;
 
     // Called by the thread that loads, with the bytes of tensors that a device has taken; may be
     // empty.
@@ -107,7 +113,8 @@ class Checkpoint {
     std::map<std::string, SpreadRows> spread_;
     Fill fill_;                              // empty: the data is in the files
     std::vector<const InputFile*> made_of_;  // files that fill_ reads
-    FileTypes file_types_;                   // empty: the types of tensors_
+    NameInFile name_in_file_;
+    FileTypes file_types_;  // empty: the types of tensors_
 };
 
 }  // namespace aerie

@@ -56,7 +56,10 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     }
 
     bool parse_error(size_t position, const std::string&,
-                     const nlohmann::detail::exception&) override {
+                     const nlohmann::detail::exception& error) override {
+        constexpr int kOutOfRange = 406;  // nlohmann's id for a number beyond a double
+        if (error.id == kOutOfRange)
+            return stop("a number is out of range at byte " + std::to_string(position));
         return stop("not JSON at byte " + std::to_string(position));
     }
 

@@ -43,13 +43,15 @@ bool is_plain_name(const std::string& name) {
 
 fs::path hugging_face_home() {
     if (const fs::path home = platform::path_variable("HF_HOME"); !home.empty()) return home;
-    return platform::home_folder() / ".cache" / "huggingface";
+    const fs::path home = platform::home_folder();
+    return home.empty() ? home : home / ".cache" / "huggingface";
 }
 
 fs::path hugging_face_cache() {
     if (const fs::path cache = platform::path_variable("HF_HUB_CACHE"); !cache.empty())
         return cache;
-    return hugging_face_home() / "hub";
+    const fs::path home = hugging_face_home();
+    return home.empty() ? home : home / "hub";
 }
 
 fs::path repository_in_cache(const fs::path& cache, const std::string& org,

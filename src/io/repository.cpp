@@ -129,7 +129,7 @@ std::string choices_of(const std::map<std::string, Parts>& models) {
     size_t shown = 0;
     for (const auto& [stem, parts] : models) {
         if (++shown > 20) return text + ", ...";
-        text += (text.empty() ? "" : ", ") + file_name(stem);
+        text += (text.empty() ? "" : ", ") + stem;
     }
     return text;
 }
@@ -183,15 +183,35 @@ std::string without_hub_prefix(const std::string& text) {
     return {};
 }
 
+namespace {
+
+// Cuts an address behind the repository's name. Returns the file that it names, if that is a GGUF
+// file. Throws UsageError for another revision than main.
+std::string cut_page(std::string& address) {
+    address = address.substr(0, address.find('?'));
+    std::string file;
+    for (const std::string page : {"/tree/", "/blob/", "/resolve/"}) {
+        const size_t at = address.find(page);
+        if (at == address.npos) continue;
+        const std::string rest = address.substr(at + page.size());
+        const size_t slash = std::min(rest.find('/'), rest.size());
+        if (rest.substr(0, slash) != "main")
+            throw UsageError(in_quotes(address) + ": only the revision main can be downloaded");
+        if (lower_ascii(rest).ends_with(".gguf")) file = rest.substr(slash + 1);
+        address = address.substr(0, at);
+    }
+    if (address.ends_with('/')) address.pop_back();
+    return file;
+}
+
+}  // namespace
+
 RepositoryName parse_repository_name(const std::string& text) {
     const std::string rest = without_hub_prefix(text);
     std::string whole = rest.empty() ? text : rest;
-    // The address of a page of the repository.
-    for (const char* end : {"?", "/tree/", "/blob/", "/resolve/"})
-        whole = whole.substr(0, whole.find(end));
-    if (whole.ends_with('/')) whole.pop_back();
+    const std::string file = cut_page(whole);
     const size_t slash = whole.find('/'), colon = whole.find(':', slash == whole.npos ? 0 : slash);
-    RepositoryName name;
+    RepositoryName name{.org = {}, .name = {}, .quant = {}, .file = file};
     name.org = whole.substr(0, slash);
     if (slash != whole.npos) name.name = whole.substr(slash + 1, colon - slash - 1);
     if (colon != whole.npos) name.quant = whole.substr(colon + 1);
@@ -235,9 +255,32 @@ std::vector<GgufModel> gguf_models_of(const std::vector<RepositoryFile>& files) 
     return models;
 }
 
+namespace {
+
+// The model that the file is a part of. Throws Error if there is none.
+Parts model_with(const RepositoryName& name, const std::map<std::string, Parts>& models) {
+    for (const auto& [stem, parts] : models)
+        for (const RepositoryFile& part : parts)
+            if (part.path == name.file) return parts;
+    throw Error(name.id() + ": no model is in " + in_quotes(name.file) +
+                (models.empty() ? "" : "; there are " + choices_of(models)));
+}
+
+// For an error: which split file lacks parts; empty if none does.
+std::string missing_parts(const std::vector<RepositoryFile>& files) {
+    for (const RepositoryFile& file : files)
+        if (const std::optional<GgufName> name = gguf_name(file.path); name && name->parts > 1)
+            return " (of " + in_quotes(name->stem) + " not all " + std::to_string(name->parts) +
+                   " parts are there)";
+    return "";
+}
+
+}  // namespace
+
 ModelFilesChoice choose_model(const std::vector<RepositoryFile>& files,
                               const RepositoryName& name) {
     const std::map<std::string, Parts> models = gguf_models(files);
+    if (!name.file.empty()) return {model_with(name, models), true};
     const std::string quant = name.quant.empty() ? kUsualQuant : name.quant;
     if (models.size() == 1 && name.quant.empty()) return {models.begin()->second, true};
     std::map<std::string, Parts> wanted;
@@ -245,16 +288,20 @@ ModelFilesChoice choose_model(const std::vector<RepositoryFile>& files,
         if (has_word(stem, quant)) wanted[stem] = parts;
     if (wanted.size() == 1) return {wanted.begin()->second, true};
     if (wanted.size() > 1)
-        throw Error(name.id() + ": several files are " + quant + ": " + choices_of(wanted));
+        throw Error(name.id() + ": several files are " + quant + ": " + choices_of(wanted) +
+                    "; the address of one (https://huggingface.co/" + name.id() +
+                    "/blob/main/FILE.gguf) names it");
     if (!models.empty())
         throw Error(name.id() + ": no file is " + quant + "; there are " + choices_of(models));
     if (!name.quant.empty())
-        throw Error(name.id() + ": no GGUF file, so that there is no " + name.quant);
+        throw Error(name.id() + ": no GGUF file, so that there is no " + name.quant +
+                    missing_parts(files));
     Parts folder = folder_of(files);
     if (folder.empty())
         throw Error(name.id() +
                     ": neither a GGUF file nor config.json with weights; this is no model that "
-                    "aerie reads");
+                    "aerie reads" +
+                    missing_parts(files));
     return {std::move(folder), false};
 }
 

@@ -12,6 +12,7 @@ namespace aerie {
 struct RepositoryName {
     std::string org, name;
     std::string quant;  // "Q4_K_M"; empty: none was asked for
+    std::string file;   // path of a GGUF file in the repository; empty: none was asked for
 
     std::string id() const { return org + "/" + name; }
 };
@@ -19,8 +20,8 @@ struct RepositoryName {
 // The rest of a name that begins with "hf:", "hf.co/", "huggingface.co/" or the same with https://;
 // empty if it does not.
 std::string without_hub_prefix(const std::string& text);
-// Reads "ORG/NAME:QUANT", where ":QUANT" may be missing, with or without such a prefix. Throws
-// UsageError.
+// Reads "ORG/NAME:QUANT", where ":QUANT" may be missing, with or without such a prefix; or the
+// address of a repository's page or of a file in it. Throws UsageError.
 RepositoryName parse_repository_name(const std::string& text);
 
 struct RepositoryFile {

@@ -78,16 +78,19 @@ void check_metadata(const Json& metadata, const std::string& file) {
 
 void check_tiling(const std::vector<NamedTensor>& tensors, size_t data_bytes,
                   const std::string& file) {
-    std::vector<FileRange> ranges;
-    for (const NamedTensor& tensor : tensors) ranges.push_back(tensor.data);
-    std::sort(ranges.begin(), ranges.end(), [](const FileRange& a, const FileRange& b) {
-        return std::pair(a.begin, a.size_bytes) < std::pair(b.begin, b.size_bytes);
+    std::vector<const NamedTensor*> in_order;
+    for (const NamedTensor& tensor : tensors) in_order.push_back(&tensor);
+    std::sort(in_order.begin(), in_order.end(), [](const NamedTensor* a, const NamedTensor* b) {
+        return std::pair(a->data.begin, a->data.size_bytes) <
+               std::pair(b->data.begin, b->data.size_bytes);
     });
     size_t end = 0;
-    for (const FileRange& range : ranges) {
+    for (const NamedTensor* tensor : in_order) {
+        const FileRange& range = tensor->data;
         if (range.begin != end) {
-            throw Error(file + ": tensor data overlaps or has a gap at byte " +
-                        std::to_string(std::min(range.begin, end)) + " of the data");
+            throw Error(file + ": the data of tensor " + in_quotes(tensor->name) +
+                        (range.begin < end ? " overlaps another's" : " has a gap before it") +
+                        ", at byte " + std::to_string(std::min(range.begin, end)) + " of the data");
         }
         end = range.end();
     }

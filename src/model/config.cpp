@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/utf8.h"
 #include "model/config_fields.h"
 
 namespace aerie {
@@ -27,7 +28,7 @@ Activation parse_activation(const Fields& fields) {
     static const std::map<std::string, Activation> known = {{"silu", Activation::silu}};
     const std::string name = fields.string("hidden_act", "silu");
     if (const auto found = known.find(name); found != known.end()) return found->second;
-    fields.fail("'hidden_act' is '" + name + "'; only 'silu' is implemented");
+    fields.fail("'hidden_act' is " + in_quotes(name) + "; only 'silu' is implemented");
 }
 
 // The sizes that a target and a head share.
@@ -154,13 +155,15 @@ const std::vector<Architecture>& architectures() {
 }
 
 const Architecture& architecture_of(const Fields& fields) {
-    const std::string type = fields.string("model_type", "missing");
+    const std::string type = fields.string("model_type", "");
     std::string known;
     for (const Architecture& one : architectures()) {
         if (type == one.type) return one;
         known += (known.empty() ? "'" : ", '") + std::string(one.type) + "'";
     }
-    fields.fail("'model_type' is '" + type + "'; implemented are " + known, Cause::unsupported);
+    fields.fail("'model_type' is " + (type.empty() ? "missing" : in_quotes(type)) +
+                    "; implemented are " + known,
+                Cause::unsupported);
 }
 
 }  // namespace

@@ -66,8 +66,8 @@ class DenseFfn final : public Ffn {
   public:
     // prefix: "model.layers.3.mlp.".
     DenseFfn(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix);
-    Tensor input_in(const Backend& be, Tensor room, int rows) const override {
-        return activation_in(be, room, *gate_up_, rows);
+    Tensor input_in(const Backend& be, Tensor scratch, int rows) const override {
+        return activation_in(be, scratch, *gate_up_, rows);
     }
     Consumers consumers() const override { return {gate_up_.get()}; }
     void run(Backend& be, const Activations& scratch, SublayerOutput out, Tensor input,

@@ -1,4 +1,5 @@
-// Scores, the choice of experts, two products per chosen expert, and their weighted sum.
+// An FFN of experts: router logits, the choice of experts, the gate-and-up and the down matmul of
+// each chosen expert, and their weighted sum.
 #include "model/experts.h"
 
 #include "model/decoder_layer.h"
@@ -40,23 +41,23 @@ Experts::Experts(const WeightLoader& loader, const ModelConfig& config, const st
         loader.experts({{experts, names.down, config.hidden}}, config_.count, config_.intermediate);
 }
 
-Tensor Experts::input_in(const Backend& be, Tensor room, int rows) const {
-    return activation_in(be, room, *router_, rows);
+Tensor Experts::input_in(const Backend& be, Tensor scratch, int rows) const {
+    return activation_in(be, scratch, *router_, rows);
 }
 
 void Experts::run(Backend& be, const Activations& scratch, SublayerOutput out, Tensor input,
                   int layer) const {
-    const ExpertActivations& room = scratch.experts;
-    const Routing routing = room.routing_of(input.rows, config_);
+    const ExpertActivations& own = scratch.experts;
+    const Routing routing = own.routing_of(input.rows, config_);
     const int places = routing.places();
-    const Tensor logits = room.logits.row_range(0, input.rows);
-    const Tensor gate_up = room.gate_up.row_range(0, places);
-    const Tensor gated = activation_in(be, room.gated, *down_, places);
-    const Tensor down = room.down.row_range(0, places);
+    const Tensor logits = own.logits.row_range(0, input.rows);
+    const Tensor gate_up = own.gate_up.row_range(0, places);
+    const Tensor gated = activation_in(be, own.gated, *down_, places);
+    const Tensor down = own.down.row_range(0, places);
     const auto run = [&](const char* label, const auto& op) { be.run(op, {label, layer}); };
     run("router", Matmul{logits, input, *router_});
     run("route", Route{routing, logits, config_.normalised});
-    const Tensor read = activation(be, input, *gate_up_, room.input, {"experts input", layer});
+    const Tensor read = activation(be, input, *gate_up_, own.input, {"experts input", layer});
     run("experts gate_up", ExpertMatmul{gate_up, read, *gate_up_, routing});
     run("experts gated", Gated{gated, gate_up, activation_});
     run("experts down", ExpertMatmul{down, gated, *down_, routing});

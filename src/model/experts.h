@@ -27,7 +27,7 @@ class Experts final : public Ffn {
     // prefix: "model.layers.3.".
     Experts(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix);
     // Float values: the router reads them, and the experts' input is made of them.
-    Tensor input_in(const Backend& be, Tensor room, int rows) const override;
+    Tensor input_in(const Backend& be, Tensor scratch, int rows) const override;
     Consumers consumers() const override { return {}; }
     void run(Backend& be, const Activations& scratch, SublayerOutput out, Tensor input,
              int layer) const override;

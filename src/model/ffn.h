@@ -16,9 +16,9 @@ struct SublayerOutput {
 class Ffn {
   public:
     virtual ~Ffn() = default;
-    // The input's place in `room`, in the type that is wanted, and the weights that consume it
+    // The input's place in `scratch`, in the type that is wanted, and the weights that consume it
     // directly as RmsNorm's output.
-    virtual Tensor input_in(const Backend& be, Tensor room, int rows) const = 0;
+    virtual Tensor input_in(const Backend& be, Tensor scratch, int rows) const = 0;
     virtual Consumers consumers() const = 0;
     // `out` has [M, hidden].
     virtual void run(Backend& be, const Activations& scratch, SublayerOutput out, Tensor input,

@@ -1,4 +1,4 @@
-// Paged keys and values of one model: a page is 64 consecutive positions. A sequence takes pages as
+// Paged keys and values of one model: a page is 64 consecutive slots. A sequence takes pages as
 // it grows; sequences with a common prefix share whole pages and copy the rest.
 #pragma once
 

@@ -37,7 +37,7 @@ class Llama final : public Target {
           std::optional<DType> weights, const TargetLimits& limits)
         : be_(be), checkpoint_(checkpoint) {
         config_ = config;
-        refuse_other_biases(config, checkpoint);
+        refuse_other_weights(config, checkpoint);
         Weights loaded(WeightLoader(be, checkpoint, weights), config);
         embedding_ = std::move(loaded.embedding);
         lm_head_ = std::move(loaded.lm_head);

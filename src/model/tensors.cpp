@@ -1,6 +1,7 @@
 #include "model/tensors.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "core/error.h"
@@ -24,16 +25,41 @@ std::vector<TensorShape> tensors_loaded(const ModelConfig& config,
     return tensors;
 }
 
-void refuse_other_biases(const ModelConfig& config, const Checkpoint& checkpoint) {
+namespace {
+
+// The layer of a tensor of the target; -1: it belongs to none.
+int layer_of(std::string_view name) {
+    constexpr std::string_view kBefore = "model.layers.";
+    int layer = -1;
+    if (name.starts_with(kBefore))
+        std::from_chars(name.data() + kBefore.size(), name.data() + name.size(), layer);
+    return layer;
+}
+
+}  // namespace
+
+void refuse_other_weights(const ModelConfig& config, const Checkpoint& checkpoint) {
     std::set<std::string> known;
-    for (const TensorShape& tensor : target_tensors(config)) known.insert(tensor.name);
+    for (const TensorShape& tensor : target_tensors(config)) {
+        known.insert(tensor.name);
+        known.insert(tensor.stack);
+    }
     const auto weight_beside = [](const std::string& bias) {
         return bias.substr(0, bias.size() - std::string_view("bias").size()) + "weight";
     };
-    for (const auto& [name, tensor] : checkpoint.tensors())
-        if (name.ends_with(".bias") && !known.contains(name) && known.contains(weight_beside(name)))
-            throw Error(checkpoint.folder().string() + ": '" + name +
-                        "' is there, but the configuration asks for no such bias");
+    for (const auto& [name, tensor] : checkpoint.tensors()) {
+        if (known.contains(name)) continue;
+        const auto refuse = [&, &name = name](const std::string& why) {
+            throw Error(checkpoint.folder().string() + ": tensor " + checkpoint.shown(name) +
+                        " is there, but the configuration " + why);
+        };
+        const int layer = layer_of(name);
+        if (layer >= config.layers) refuse("has " + std::to_string(config.layers) + " layers");
+        if (layer >= 0 && name.ends_with(".weight") && tensor.shape.size() > 1)
+            refuse("asks for no such weight");
+        if (name.ends_with(".bias") && known.contains(weight_beside(name)))
+            refuse("asks for no such bias");
+    }
 }
 
 namespace {

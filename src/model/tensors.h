@@ -20,9 +20,10 @@ std::vector<TensorShape> tensors_loaded(const ModelConfig& config,
 // The tensors of a target under their published names.
 std::vector<TensorShape> target_tensors(const ModelConfig& config);
 
-// Throws Error if a target's files have a bias beside a weight that is loaded, and the
-// configuration does not ask for it: without it the model would compute something else.
-void refuse_other_biases(const ModelConfig& config, const Checkpoint& checkpoint);
+// Throws Error if a target's files have a layer, a matrix of a layer or a bias beside a loaded
+// weight for which the configuration does not ask: without it the model would compute something
+// else.
+void refuse_other_weights(const ModelConfig& config, const Checkpoint& checkpoint);
 
 // Device bytes of the matrices among `tensors` that the checkpoint has, by the type in which they
 // are stored: `as`, or their own. Other tensors of a file are not loaded.

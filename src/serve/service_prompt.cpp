@@ -22,20 +22,6 @@ bool begins_answer(const CompletionRequest& asked) {
            !asked.messages.array()->back().find("content")->string()->empty();
 }
 
-// Takes the answer that an assistant's last message begins out of the messages; empty if there is
-// none.
-std::string take_begun_answer(Json::Array& messages) {
-    if (!is_answer(messages.back())) return "";
-    std::string text = *messages.back().find("content")->string();
-    messages.pop_back();
-    return text;
-}
-
-// Whether an answer behind this text has lost the space that its first token has.
-bool lacks_leading_space(const Tokenizer& tokenizer, const std::string& text) {
-    return tokenizer.drops_leading_space() && !text.ends_with(' ') && !text.ends_with('\n');
-}
-
 }  // namespace
 
 // The messages are the client's own, so what the template says about them may be sent to it. A last
@@ -44,16 +30,17 @@ jinja::Rendered Service::rendered(const Json& messages, const Json& kwargs) cons
     const Tokenizer& tokenizer = model_->tokenizer();
     if (tokenizer.chat_template().text.empty())
         throw bad_request("this model has no chat template: use /v1/completions", "messages");
-    Json::Array said = *messages.array();
+    if (const std::string reserved = reserved_variable(kwargs); !reserved.empty())
+        throw bad_request("chat_template_kwargs must not have '" + reserved + "'",
+                          "chat_template_kwargs");
     Conversation conversation;
-    std::string begun = take_begun_answer(said);
-    conversation.messages = std::move(said);
+    conversation.messages = messages;
+    std::string begun = take_begun_answer(conversation);
     conversation.kwargs = kwargs;
     conversation.now = platform::local_time();
     try {
         jinja::Rendered chat = render_chat(tokenizer, conversation);
-        if (lacks_leading_space(tokenizer, chat.text)) begun.insert(0, begun.empty() ? "" : " ");
-        append_answer(chat, begun);
+        append_begun_answer(tokenizer, chat, std::move(begun));
         return chat;
     } catch (const jinja::TextTooLong& failure) {
         throw bad_request("the messages are too long: " + failure.message(), "messages",

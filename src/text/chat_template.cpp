@@ -70,6 +70,13 @@ void Conversation::put_first(const std::string& role, const std::string& content
     messages = std::move(all);
 }
 
+std::string reserved_variable(const Json& kwargs) {
+    for (const char* name : {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token",
+                             "unk_token", "pad_token"})
+        if (kwargs.find(name)) return name;
+    return "";
+}
+
 Conversation read_conversation(std::string_view json, const std::string& file) {
     Json root = Json::parse(json, file);
     Conversation conversation;
@@ -82,7 +89,8 @@ Conversation read_conversation(std::string_view json, const std::string& file) {
     take("tools", conversation.tools);
     take("documents", conversation.documents);
     take("kwargs", conversation.kwargs);
-    if (!conversation.messages.array()) throw Error(file + ": 'messages' is no list");
+    if (!conversation.messages.array() || conversation.messages.array()->empty())
+        throw Error(file + ": 'messages' must be a list of one or more messages");
     int number = 0;
     for (const Json& message : *conversation.messages.array()) {
         const std::string named = file + ": message " + std::to_string(++number);
@@ -93,7 +101,44 @@ Conversation read_conversation(std::string_view json, const std::string& file) {
     }
     if (!conversation.kwargs.is_null() && !conversation.kwargs.object())
         throw Error(file + ": 'kwargs' is no object");
+    if (const std::string name = reserved_variable(conversation.kwargs); !name.empty())
+        throw Error(file + ": 'kwargs' must not have " + in_quotes(name));
     return conversation;
+}
+
+void join_text_parts(Conversation& conversation, const std::string& file) {
+    Json::Array messages = *conversation.messages.array();
+    for (size_t i = 0; i < messages.size(); ++i) {
+        const Json* content = messages[i].find("content");
+        if (!content || content->string() || content->is_null()) continue;
+        const std::string named = file + ": the content of message " + std::to_string(i + 1);
+        if (!content->array()) throw Error(named + " is neither a text nor a list of texts");
+        std::string text;
+        for (const Json& part : *content->array()) {
+            const Json* piece = part.object() ? part.find("text") : nullptr;
+            if (!piece || !piece->string())
+                throw Error(named + " has a part without 'text'; only text is supported");
+            text += *piece->string();
+        }
+        Json::Object joined;
+        for (const auto& [name, value] : *messages[i].object())
+            joined.emplace_back(name, name == "content" ? Json(text) : value);
+        messages[i] = std::move(joined);
+    }
+    conversation.messages = std::move(messages);
+}
+
+std::string take_begun_answer(Conversation& conversation) {
+    Json::Array messages = *conversation.messages.array();
+    if (messages.empty()) return "";
+    const Json *role = messages.back().find("role"), *content = messages.back().find("content");
+    if (!role || !role->string() || *role->string() != "assistant" || !content ||
+        !content->string())
+        return "";
+    std::string text = *content->string();
+    messages.pop_back();
+    conversation.messages = std::move(messages);
+    return text;
 }
 
 jinja::Rendered render_chat(const NamedText& chat_template, const NamedTokens& tokens,
@@ -107,6 +152,13 @@ void append_answer(jinja::Rendered& chat, const std::string& text) {
     chat.text += text;
     if (chat.runs.empty() || chat.runs.back().label != kAnswer) chat.runs.push_back({kAnswer, 0});
     chat.runs.back().bytes += text.size();
+}
+
+void append_begun_answer(const Tokenizer& tokenizer, jinja::Rendered& chat, std::string text) {
+    const bool lacks_space =
+        tokenizer.drops_leading_space() && !chat.text.ends_with(' ') && !chat.text.ends_with('\n');
+    if (lacks_space && !text.empty()) text.insert(0, " ");
+    append_answer(chat, text);
 }
 
 std::string why_no_system_message(const NamedText& chat_template, const NamedTokens& tokens,

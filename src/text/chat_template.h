@@ -21,9 +21,21 @@ struct Conversation {
     void put_first(const std::string& role, const std::string& content);
 };
 
+// A member of `kwargs` that would take the place of the conversation's own variables: messages,
+// tools, add_generation_prompt and special tokens are reserved. "" if there is none.
+std::string reserved_variable(const Json& kwargs);
+
 // Reads {"messages": ..., "tools": ..., "documents": ..., "kwargs": ...}, or a list of messages
 // alone. `file` names it in errors. Throws Error.
 Conversation read_conversation(std::string_view json, const std::string& file);
+
+// Makes a text of each content that is a list of text parts, as OpenAI's clients write it. `file`
+// names the conversation in errors. Throws Error for parts that are no text.
+void join_text_parts(Conversation& conversation, const std::string& file);
+
+// Takes the beginning of the answer out of the messages: the content of a last message of the
+// assistant; empty if there is none.
+std::string take_begun_answer(Conversation& conversation);
 
 // Special tokens under the names that templates have for them.
 using NamedTokens = std::vector<std::pair<std::string, std::string>>;
@@ -37,6 +49,9 @@ jinja::Rendered render_chat(const NamedText& chat_template, const NamedTokens& t
 
 // Appends the beginning of the answer to a chat that ends where the answer begins.
 void append_answer(jinja::Rendered& chat, const std::string& text);
+// The same, for a beginning that take_begun_answer() gave: with the space in front that the first
+// token of an answer has and its text lacks.
+void append_begun_answer(const Tokenizer& tokenizer, jinja::Rendered& chat, std::string text);
 
 // Why conversations with this system message do without it: the template refuses it, or leaves it
 // out. Empty if the template uses it. Throws as render_chat() does, except for the refusal.

@@ -113,7 +113,9 @@ Merges GgufTokenizerReader::merges(const Vocabulary& vocabulary) const {
     std::string whole;
     for (size_t rank = 0; rank < list.size(); ++rank) {
         const auto sides = sides_of(list.string(rank));
-        if (!sides) throw Error("merge " + std::to_string(rank) + " is no pair of tokens");
+        if (!sides)
+            throw Error("'tokenizer.ggml.merges': merge " + std::to_string(rank) +
+                        " is no pair of tokens");
         whole.assign(sides->first).append(sides->second);
         if (control_texts.contains(whole) || control_texts.contains(sides->first) ||
             control_texts.contains(sides->second))

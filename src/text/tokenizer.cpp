@@ -27,10 +27,12 @@ const std::string* special_token(const NamedJson& config, const char* key) {
 // The template is a string, or the one named "default" in a list of {"name", "template"}.
 std::string template_of(const NamedJson& config) {
     const Json* known = config.json.find("chat_template");
-    if (!known) return "";
+    if (!known || known->is_null()) return "";
     if (known->string()) return *known->string();
-    if (!known->array()) return "";
+    const auto fail = [&] { throw Error(config.file + ": 'chat_template' is no text"); };
+    if (!known->array()) fail();
     for (const Json& entry : *known->array()) {
+        if (!entry.object()) fail();
         const Json *name = entry.find("name"), *text = entry.find("template");
         if (name && name->string() && *name->string() == "default" && text && text->string())
             return *text->string();

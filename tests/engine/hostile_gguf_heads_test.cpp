@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/hostile_heads.h"
+#include "io/gguf/names.h"
 #include "io/gguf_head.h"
 
 namespace aerie::test {
@@ -53,15 +54,18 @@ TEST_F(HostileGgufHeads, IdsThatAreNone) {
 TEST_F(HostileGgufHeads, EachTensorInTurn) {
     for (const auto& [name, good] : Parts::good_tensors()) {
         if (name == "d2t" || name == "t2d") continue;
+        const std::string in_file = gguf_place(GgufArchitecture::Eagle3, name)->name;
         Parts without;
         without.tensors.erase(name);
-        if (name != "embed_tokens.weight")
-            expect_refused("no " + name, said(without), "'" + name + "'");
+        if (name == "lm_head.weight")
+            expect_refused("no " + name, said(without), "without 'lm_head.weight'");
+        else if (name != "embed_tokens.weight")
+            expect_refused("no " + name, said(without), "'" + in_file + "'");
         Parts wide;
         Stored& tensor = wide.tensor(name);
         tensor.shape.back() *= 2;
         tensor.data += tensor.data;
-        expect_refused("wide " + name, said(wide), name);
+        expect_refused("wide " + name, said(wide), "'" + in_file + "'");
         Parts twice;
         const auto again = [&](GgufWriter& writer) {
             writer.tensor(gguf_head_tensor(good, DType::F32, 16));

@@ -225,10 +225,28 @@ TEST(PlainModel, BiasesOfOtherPartsAreIgnored) {
     std::vector<TensorShape> tensors = target_tensors(config);
     tensors.push_back({"vision.fc.weight", {4, 4}});
     tensors.push_back({"vision.fc.bias", {4}});
-    EXPECT_NO_THROW(refuse_other_biases(config, random_checkpoint("both", tensors, DType::F16, 1)));
+    EXPECT_NO_THROW(
+        refuse_other_weights(config, random_checkpoint("both", tensors, DType::F16, 1)));
     tensors.push_back({"model.norm.bias", {config.hidden}});
-    EXPECT_THROW(refuse_other_biases(config, random_checkpoint("both", tensors, DType::F16, 1)),
+    EXPECT_THROW(refuse_other_weights(config, random_checkpoint("both", tensors, DType::F16, 1)),
                  Error);
+}
+
+// A configuration with fewer layers than its file would make another model of it.
+TEST(PlainModel, FurtherLayersAndMatricesAreRefused) {
+    const ModelConfig config = small_config();
+    const std::vector<TensorShape> own = target_tensors(config);
+    const std::string next = "model.layers." + std::to_string(config.layers) + ".";
+    for (const auto& [name, why] :
+         {std::pair(next + "input_layernorm.weight", "layers"),
+          {std::string("model.layers.0.mlp.gate.weight"), "asks for no such weight"}}) {
+        std::vector<TensorShape> tensors = own;
+        tensors.push_back({name, {config.hidden, config.hidden}});
+        const Checkpoint checkpoint = random_checkpoint("more", tensors, DType::F16, 1);
+        const std::string error = error_of([&] { refuse_other_weights(config, checkpoint); });
+        EXPECT_NE(error.find("'" + name + "' is there, but the configuration"), std::string::npos);
+        EXPECT_NE(error.find(why), std::string::npos) << error;
+    }
 }
 
 // A bias that the configuration asks for and the file lacks is named, too.

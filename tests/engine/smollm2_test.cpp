@@ -105,7 +105,7 @@ TEST_P(SmolLm2, TokensAreThoseOfPlainDecoding) {
         tokens += drafted.stats.cycle_tokens;
         cycles += drafted.stats.cycles;
     }
-    EXPECT_LT(cycles, tokens) << "no guess was right: nothing was compared";
+    EXPECT_LT(cycles, tokens) << "no draft was right: nothing was compared";
     RecordProperty("tokens", tokens);
     std::printf("%s at T = %g: %d tokens in %d cycles\n", method.c_str(), double(temperature),
                 tokens, cycles);

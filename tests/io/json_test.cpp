@@ -57,11 +57,12 @@ TEST(Json, IntegersAreWholeNumbersThatFit) {
 
 TEST(Json, RefusesWhatIsNotStrictJson) {
     for (const char* text :
-         {"",           " ",           "{",        "[1,]",  "{\"a\":1,}", "{'a':1}", "NaN",
-          "[Infinity]", "-Infinity",   "01",       "+1",    "1 2",        "{} x",    "// c\n1",
-          "\"\xFF\"",   "\"\\ud800\"", "\"a\nb\"", "1e999", "-1e999",     "tru",     "[1 2]"}) {
+         {"", " ", "{", "[1,]", "{\"a\":1,}", "{'a':1}", "NaN", "[Infinity]", "-Infinity", "01",
+          "+1", "1 2", "{} x", "// c\n1", "\"\xFF\"", "\"\\ud800\"", "\"a\nb\"", "tru", "[1 2]"}) {
         EXPECT_TRUE(problem(text).starts_with("test.json: not JSON at byte ")) << text;
     }
+    EXPECT_EQ(problem("1e999"), "test.json: a number is out of range at byte 5");
+    EXPECT_EQ(problem("[0,-1e999]"), "test.json: a number is out of range at byte 9");
 }
 
 TEST(Json, RefusesDuplicateKeys) {

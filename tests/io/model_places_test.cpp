@@ -153,5 +153,15 @@ TEST(RepositoryName, MayBeAnAddressOfTheHub) {
     EXPECT_EQ(without_hub_prefix("org/name"), "");
 }
 
+TEST(RepositoryName, MayBeThePageOfAFile) {
+    const RepositoryName file =
+        parse_repository_name("https://huggingface.co/org/name/blob/main/a/m.GGUF?x=1");
+    EXPECT_EQ(file.id(), "org/name");
+    EXPECT_EQ(file.file, "a/m.GGUF");
+    for (const char* text : {"hf.co/org/name/tree/main", "hf.co/org/name/blob/main/config.json"})
+        EXPECT_EQ(parse_repository_name(text).file, "") << text;
+    EXPECT_THROW(parse_repository_name("hf.co/org/name/resolve/v2/m.gguf"), UsageError);
+}
+
 }  // namespace
 }  // namespace aerie

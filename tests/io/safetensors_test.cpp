@@ -122,11 +122,11 @@ TEST(Safetensors, DataMustBeTiledExactly) {
     };
     EXPECT_EQ(problem(two(0, 4), "12345678"), "");
     EXPECT_EQ(problem(two(0, 2), "123456"),
-              "m.safetensors: tensor data overlaps or has a gap at byte 2 of the data");
+              "m.safetensors: the data of tensor 'b' overlaps another's, at byte 2 of the data");
     EXPECT_EQ(problem(two(0, 0), "1234"),
-              "m.safetensors: tensor data overlaps or has a gap at byte 0 of the data");
+              "m.safetensors: the data of tensor 'b' overlaps another's, at byte 0 of the data");
     EXPECT_EQ(problem(two(0, 5), "123456789"),
-              "m.safetensors: tensor data overlaps or has a gap at byte 4 of the data");
+              "m.safetensors: the data of tensor 'b' has a gap before it, at byte 4 of the data");
     EXPECT_EQ(problem(two(0, 4), "123456789"),
               "m.safetensors: 9 bytes of data, the tensors take 8");
     EXPECT_EQ(

@@ -108,6 +108,32 @@ TEST(Requests, ZeroAndMinusOneAskForNoLimit) {
     EXPECT_EQ(parse_chat_request(chat_with("\"top_k\":-1")).top_k, 0);
 }
 
+TEST(Requests, LimitsOfAnswersHaveThreeNames) {
+    EXPECT_EQ(parse_completion_request(prompt_with("\"max_completion_tokens\":2")).max_tokens, 2);
+    EXPECT_THROW(parse_completion_request(prompt_with("\"max_completion_tokens\":\"x\"")), Problem);
+}
+
+TEST(ChatRequest, WrongTypesAreToldFromWrongValues) {
+    for (const char* bad :
+         {R"("max_tokens":"x")", R"("temperature":[])", R"("n":true)", R"("stop":5)"})
+        EXPECT_EQ(refusal(parse_chat_request, chat_with(bad)).code, "invalid_type") << bad;
+    for (const char* bad :
+         {R"("max_tokens":-2)", R"("temperature":3)", R"("n":1.5)", R"("stop":"")"})
+        EXPECT_EQ(refusal(parse_chat_request, chat_with(bad)).code, "invalid_value") << bad;
+    EXPECT_EQ(refusal(parse_chat_request, R"({"messages":"x"})").code, "invalid_type");
+}
+
+TEST(ChatRequest, WaysToChooseThatAreNotThereAreRefused) {
+    for (const char* bad :
+         {R"("no_repeat_ngram_size":2)", R"("bad_words_ids":[[1]])", R"("regex":"a")",
+          R"("guided_decoding":{"regex":"a"})", R"("add_generation_prompt":false)",
+          R"("epsilon_cutoff":0.1)", R"("truncate_prompt_tokens":5)"})
+        EXPECT_EQ(refusal(parse_chat_request, chat_with(bad)).code, "unsupported_parameter") << bad;
+    for (const char* neutral : {R"("no_repeat_ngram_size":0)", R"("banned_strings":[])",
+                                R"("add_generation_prompt":true)", R"("repeat_last_n":64)"})
+        EXPECT_NO_THROW(parse_chat_request(chat_with(neutral))) << neutral;
+}
+
 TEST(ChatRequest, JoinIsAskedForOrNamesAConversation) {
     const auto read = [](const std::string& join) {
         return parse_chat_request(chat_with("\"join\":" + join));

@@ -147,15 +147,67 @@ TEST(ChatTemplate, SaysWhetherItTakesASystemMessage) {
     EXPECT_EQ(why("{{ raise_exception('No system.') }}"), "No system.");
 }
 
+TEST(ChatTemplate, AConversationsOwnVariablesAreReserved) {
+    EXPECT_EQ(reserved_variable(Json::parse(R"({"enable_thinking":false,"documents":[]})", "x")),
+              "");
+    EXPECT_EQ(reserved_variable(Json()), "");
+    for (const char* name : {"messages", "tools", "add_generation_prompt", "bos_token"})
+        EXPECT_EQ(reserved_variable(Json::Object{{name, Json()}}), name);
+    EXPECT_NE(error_of([] {
+                  read_conversation(R"({"messages":[{"role":"user","content":"a"}],)"
+                                    R"("kwargs":{"messages":[]}})",
+                                    "x");
+              }).find("'kwargs' must not have 'messages'"),
+              std::string::npos);
+}
+
+TEST(ChatTemplate, TextPartsAreJoined) {
+    Conversation conversation = read_conversation(
+        R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])",
+        "x");
+    join_text_parts(conversation, "x");
+    EXPECT_EQ(conversation.messages.dump(), R"([{"role":"user","content":"ab"}])");
+    for (const char* bad : {"3", R"([{"type":"image_url"}])", "[5]"}) {
+        Conversation wrong =
+            read_conversation(std::string(R"([{"role":"user","content":)") + bad + "}]", "file");
+        EXPECT_NE(error_of([&] {
+                      join_text_parts(wrong, "file");
+                  }).find("file: the content of message 1"),
+                  std::string::npos)
+            << bad;
+    }
+}
+
+// As the server does it: the answer goes on from the assistant's last message.
+TEST(ChatTemplate, AnAnswerThatHasBegunGoesOn) {
+    const Tokenizer tokenizer = tiny();
+    Conversation conversation;
+    conversation.add("user", "Hi");
+    EXPECT_EQ(take_begun_answer(conversation), "");
+    conversation.add("assistant", "Hello.");
+    std::string begun = take_begun_answer(conversation);
+    EXPECT_EQ(begun, "Hello.");
+    jinja::Rendered chat = render_chat(tokenizer, conversation);
+    append_begun_answer(tokenizer, chat, begun);
+    EXPECT_EQ(chat.text, "<s>USER: Hi ASSISTANT: Hello.");
+}
+
 TEST(ChatTemplate, ReadsConversations) {
     EXPECT_EQ(read_conversation(R"([{"role":"user","content":"x"}])", "c").messages.array()->size(),
               1u);
-    EXPECT_EQ(read_conversation(R"({"messages":[],"tools":[1]})", "c").tools.array()->size(), 1u);
+    EXPECT_EQ(read_conversation(R"({"messages":[{"role":"user","content":"x"}],"tools":[1]})", "c")
+                  .tools.array()
+                  ->size(),
+              1u);
     EXPECT_EQ(error_of([] { read_conversation("3", "c"); }),
               "c: neither a conversation nor a list of messages");
-    EXPECT_EQ(error_of([] { read_conversation(R"({"messages":3})", "c"); }),
-              "c: 'messages' is no list");
-    EXPECT_EQ(error_of([] { read_conversation(R"({"messages":[],"kwargs":[]})", "c"); }),
+    for (const char* none : {R"({"messages":3})", R"({"messages":[]})", R"({"mesages":[]})", "[]"})
+        EXPECT_EQ(error_of([&] { read_conversation(none, "c"); }),
+                  "c: 'messages' must be a list of one or more messages");
+    EXPECT_EQ(error_of([] {
+                  read_conversation(R"({"messages":[{"role":"user","content":"x"}],"kwargs":[]})",
+                                    "c");
+              }),
               "c: 'kwargs' is no object");
     EXPECT_EQ(error_of([] { read_conversation(R"([{"role":"user"}])", "c"); }),
               "c: message 1 has no 'content'");

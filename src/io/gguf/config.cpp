@@ -1,4 +1,4 @@
-// One table of keys, and the members that are not plain numbers.
+// Tables of the keys that have a counterpart, and the members that are not plain numbers.
 #include "io/gguf/config.h"
 
 #include <algorithm>
@@ -83,6 +83,9 @@ void add_windows(Json& config, const GgufKeys& keys) {
 int64_t rows_of(const Gguf& gguf, const char* tensor) {
     const GgufTensor* found = gguf.find(tensor);
     if (!found) throw Error(gguf.metadata().file() + ": no tensor " + in_quotes(tensor));
+    if (found->shape.size() > 2)
+        throw Error(gguf.describe(*found) + " has shape " + found->shape_text() +
+                    ", expected a matrix");
     return found->shape.front();
 }
 
@@ -125,11 +128,12 @@ int gguf_head_dim(const Gguf& gguf) {
     const GgufKeys keys(gguf);
     const bool is_given = keys.find("attention.key_length");
     const int64_t heads = is_given ? 1 : keys.integer("attention.head_count");
-    const int64_t size = keys.integer(is_given ? "attention.key_length" : "embedding_length") /
-                         std::max<int64_t>(heads, 1);
-    if (heads < 1 || size < 2 || size > kMost || size % 2 != 0)
-        keys.fail("attention.head_count", "or 'attention.key_length' leaves heads of " +
-                                              std::to_string(size) + " elements");
+    if (heads < 1) keys.fail("attention.head_count", "is " + std::to_string(heads));
+    const int64_t size =
+        keys.integer(is_given ? "attention.key_length" : "embedding_length") / heads;
+    if (size < 2 || size > kMost || size % 2 != 0)
+        keys.fail(is_given ? "attention.key_length" : "attention.head_count",
+                  "leaves heads of " + std::to_string(size) + " elements");
     return int(size);
 }
 
@@ -145,10 +149,6 @@ void check_head_sizes(const GgufKeys& keys) {
                                 std::to_string(size) + " elements; that is not implemented");
     }
 }
-
-}  // namespace
-
-namespace {
 
 // The other members of the config.json made from a GGUF file, and the keys that they come from.
 constexpr std::array kGgufOthers{

@@ -155,15 +155,18 @@ void place(std::vector<GgufTensor>& tensors, const GgufCursor& cursor, size_t al
 // alignment.
 void check_tiling(const std::vector<GgufTensor>& tensors, const GgufCursor& cursor,
                   size_t alignment) {
-    std::vector<FileRange> ranges;
-    for (const GgufTensor& tensor : tensors) ranges.push_back(tensor.data);
-    std::sort(ranges.begin(), ranges.end(),
-              [](const FileRange& a, const FileRange& b) { return a.begin < b.begin; });
+    std::vector<const GgufTensor*> in_order;
+    for (const GgufTensor& tensor : tensors) in_order.push_back(&tensor);
+    std::sort(in_order.begin(), in_order.end(), [](const GgufTensor* a, const GgufTensor* b) {
+        return a->data.begin < b->data.begin;
+    });
     size_t end = cursor.at();
-    for (const FileRange& range : ranges) {
+    for (const GgufTensor* tensor : in_order) {
+        const FileRange& range = tensor->data;
         if (range.begin < end || range.begin - end >= alignment) {
-            cursor.fail("tensor data overlaps or has a gap at byte " +
-                        std::to_string(std::min(range.begin, end)));
+            cursor.fail("the data of tensor " + in_quotes(tensor->name) +
+                        (range.begin < end ? " overlaps another's" : " has a gap before it") +
+                        ", at byte " + std::to_string(std::min(range.begin, end)));
         }
         end = range.end();
     }

@@ -20,6 +20,9 @@ std::vector<float> factors_of(const Gguf& gguf) {
                     ", expected [head size / 2]");
     std::vector<float> factors(size_t(tensor->shape[0]));
     gguf.read_rows(*tensor, 0, factors);
+    for (const float factor : factors)
+        if (!(factor >= 1e-6f && factor <= 1e6f))
+            throw Error(gguf.describe(*tensor) + " must hold numbers from 0.000001 to 1000000");
     return factors;
 }
 

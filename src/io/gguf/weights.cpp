@@ -158,8 +158,12 @@ Checkpoint gguf_weights(const std::filesystem::path& path, std::shared_ptr<const
                                 std::span<std::byte> out) {
         weights->read(tensor.name, as, first, out);
     };
+    const auto name_in_file = [architecture](const std::string& name) {
+        const auto place = gguf_place(architecture, name);
+        return place ? place->name : "";
+    };
     return Checkpoint::generated(path.string(), weights->tensors(), fill, std::move(file_types),
-                                 gguf->files());
+                                 gguf->files(), name_in_file);
 }
 
 }  // namespace aerie

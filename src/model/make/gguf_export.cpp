@@ -66,7 +66,7 @@ GgufExport::GgufExport(const ModelSource& source, std::optional<DType> weights)
     : checkpoint_(source.tensors),
       config_(as_gguf_says(target_config(source))),
       architecture_(architecture_of(config_json(config_))) {
-    refuse_other_biases(config_, checkpoint_);
+    refuse_other_weights(config_, checkpoint_);
     for (const TensorShape& wanted : target_tensors(config_)) add(wanted, weights);
     if (!config_.rope.factors.empty()) add_factors();
     describe(source);

@@ -59,7 +59,9 @@ Json message_of(const Json& value, const std::string& path, std::vector<std::str
 
 Json messages_of(const Json* value, std::vector<std::string>& ignored) {
     if (!value) throw bad_request("messages are missing", "messages", "missing_required_parameter");
-    if (!value->array() || value->array()->empty() || value->array()->size() > kMaxMessages)
+    if (!value->array())
+        throw bad_request("messages must be a list of messages", "messages", "invalid_type");
+    if (value->array()->empty() || value->array()->size() > kMaxMessages)
         throw bad_request(
             "messages must be a list of 1 to " + std::to_string(kMaxMessages) + " messages",
             "messages");

@@ -19,8 +19,10 @@ struct ChangingMember {
 
 // The constraints of an answer's form, by the names of OpenAI, llama.cpp, vLLM and Ollama.
 constexpr ChangingMember kForms[] = {
-    {"grammar", R"("")"}, {"json_schema", "{}"}, {"structured_outputs", ""}, {"guided_json", ""},
-    {"guided_regex", ""}, {"guided_choice", ""}, {"guided_grammar", ""},     {"format", R"("")"}};
+    {"grammar", R"("")"},   {"json_schema", "{}"}, {"structured_outputs", ""},
+    {"guided_json", ""},    {"guided_regex", ""},  {"guided_choice", ""},
+    {"guided_grammar", ""}, {"format", R"("")"},   {"guided_decoding", ""},
+    {"regex", ""},          {"ebnf", ""},          {"structural_tag", ""}};
 
 // Other ways to choose tokens, and other inputs and outputs.
 constexpr ChangingMember kWays[] = {{"mirostat", "0"},
@@ -32,15 +34,23 @@ constexpr ChangingMember kWays[] = {{"mirostat", "0"},
                                     {"dry_multiplier", "0"},
                                     {"dynatemp_range", "0"},
                                     {"smoothing_factor", "0"},
+                                    {"epsilon_cutoff", "0"},
+                                    {"eta_cutoff", "0"},
+                                    {"no_repeat_ngram_size", "0"},
                                     {"length_penalty", "1"},
                                     {"use_beam_search", "false"},
                                     {"min_tokens", "0"},
                                     {"bad_words", "[]"},
+                                    {"bad_words_ids", "[]"},
+                                    {"banned_strings", "[]"},
                                     {"allowed_token_ids", "[]"},
                                     {"stop_token_ids", "[]"},
                                     {"include_stop_str_in_output", "false"},
                                     {"skip_special_tokens", "true"},
                                     {"prompt_logprobs", "0"},
+                                    {"truncate_prompt_tokens", ""},
+                                    {"add_generation_prompt", "true"},
+                                    {"continue_final_message", "false"},
                                     {"n_probs", "0"},
                                     {"lora", "[]"},
                                     {"documents", "[]"},

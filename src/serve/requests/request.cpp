@@ -20,7 +20,9 @@ constexpr size_t kMaxPrompts = 64, kMaxStops = 16, kMaxStopBytes = 1024, kMaxBia
 
 std::string stop_of(const Json& value) {
     const std::string* text = value.string();
-    if (!text || text->empty() || text->size() > kMaxStopBytes)
+    if (!text)
+        throw bad_request("stop must be a string or a list of strings", "stop", "invalid_type");
+    if (text->empty() || text->size() > kMaxStopBytes)
         throw bad_request(
             "stop must be strings of 1 to " + std::to_string(kMaxStopBytes) + " bytes", "stop");
     return *text;
@@ -96,6 +98,12 @@ void read_options(RequestFields& fields, CompletionRequest& request) {
     request.choices = int(fields.whole("n", 1, kMaxChoices).value_or(1));
     request.seed = seed_of(fields);
     request.max_tokens = limit_of(fields, "max_tokens");
+    if (const auto most = limit_of(fields, "max_completion_tokens")) {
+        if (request.max_tokens && *request.max_tokens != *most)
+            throw bad_request("max_tokens and max_completion_tokens differ",
+                              "max_completion_tokens");
+        request.max_tokens = *most;
+    }
     const auto predict = limit_of(fields, "n_predict");  // llama.cpp's name for it
     if (!request.max_tokens) request.max_tokens = predict;
     request.temperature = fields.number("temperature", 0, 2);
@@ -190,12 +198,6 @@ CompletionRequest parse_chat_request(std::string_view json) {
     request.is_chat = true;
     request.messages = messages_of(fields.take("messages"), request.ignored);
     read_options(fields, request);
-    if (const auto most = limit_of(fields, "max_completion_tokens")) {
-        if (request.max_tokens && *request.max_tokens != *most)
-            throw bad_request("max_tokens and max_completion_tokens differ",
-                              "max_completion_tokens");
-        request.max_tokens = *most;
-    }
     if (request.max_tokens == 0) request.max_tokens = -1;  // some front ends mean "no limit"
     request.with_logprobs = fields.flag("logprobs").value_or(false);
     if (const auto top = fields.whole("top_logprobs", 0, 20)) {

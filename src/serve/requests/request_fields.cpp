@@ -71,7 +71,7 @@ std::optional<int64_t> RequestFields::whole(const std::string& name, int64_t lea
     if (!value->integer(number) || number < least || number > most)
         throw bad_request(path(name) + " must be a whole number from " + std::to_string(least) +
                               " to " + std::to_string(most),
-                          path(name));
+                          path(name), value->is_number() ? "invalid_value" : "invalid_type");
     return number;
 }
 
@@ -82,7 +82,7 @@ std::optional<float> RequestFields::number(const std::string& name, double least
     if (!value->is_number() || !(number >= least && number <= most))
         throw bad_request(
             path(name) + " must be a number from " + shortest(least) + " to " + shortest(most),
-            path(name));
+            path(name), value->is_number() ? "invalid_value" : "invalid_type");
     return float(number);
 }
 
