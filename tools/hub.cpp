@@ -33,7 +33,7 @@ bool is_offline() {
 std::string token() {
     if (const std::string token = variable("HF_TOKEN"); !token.empty()) return token;
     fs::path file = platform::path_variable("HF_TOKEN_PATH");
-    if (file.empty()) file = hugging_face_home() / "token";
+    if (file.empty() && !hugging_face_home().empty()) file = hugging_face_home() / "token";
     std::error_code error;
     if (!fs::is_regular_file(file, error)) return "";
     std::string text = read_text(file, 4096);
@@ -91,6 +91,8 @@ fs::path download(const RepositoryName& name, bool quiet) {
     options.endpoint = endpoint();
     options.token = token();
     options.cache = hugging_face_cache();
+    if (options.cache.empty())
+        throw Error("the folder of Hugging Face's cache is not known: set HF_HUB_CACHE");
     options.on_progress = [&](const hub::PullProgress& progress) { meter.show(progress); };
     options.on_note = [&](const std::string& line) {
         meter.clear();
@@ -137,8 +139,9 @@ int run_pull(const PullCommandOptions& options) {
     if (is_offline()) throw UsageError("HF_HUB_OFFLINE is set: nothing is downloaded");
     print(download(name, options.quiet).string() + "\n");
     if (!options.quiet)
-        print_note("now: aerie chat -hf " + name.id() +
-                   (name.quant.empty() ? "" : ":" + name.quant));
+        print_note("now: aerie chat -hf " +
+                   (name.file.empty() ? name.id() + (name.quant.empty() ? "" : ":" + name.quant)
+                                      : options.name));
     return 0;
 }
 

@@ -29,10 +29,11 @@ std::optional<std::string> variable(const char* name) {
 
 int threads_of(const ModelOptions& options) {
     if (options.threads) return *options.threads;
-    const std::string text = variable("AERIE_THREADS").value_or("0");
+    const std::string text = variable("AERIE_THREADS").value_or("");
+    if (text.empty()) return 0;
     int threads = 0;
     const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
-    if (error != std::errc() || *rest != 0 || threads < 0 || threads > kMaxThreads)
+    if (error != std::errc() || *rest != 0 || threads < 1 || threads > kMaxThreads)
         throw UsageError("AERIE_THREADS=" + text + ": expected a whole number from 1 to " +
                          std::to_string(kMaxThreads));
     return threads;
@@ -129,10 +130,28 @@ LoadOptions locate(const ModelOptions& options) {
     if (head) head = fetched(*head, options.offline);
     const std::string name = model_name(options.model);
     const std::string model = fetched(name, options.offline);
-    if (!head && may_have_head(options.draft)) head = known_head(name, options.offline);
-    locate({.model = model, .head = head, .draft = options.draft, .folders = model_folders()},
-           runtime);
-    return runtime;
+    const bool is_found = !head && may_have_head(options.draft);
+    if (is_found) head = known_head(name, options.offline);
+    const WantedModel wanted{
+        .model = model, .head = head, .draft = options.draft, .folders = model_folders()};
+    if (!is_found || !head) {
+        locate(wanted, runtime);
+        return runtime;
+    }
+    // Nobody asked for this head: one that does not fit is left out.
+    LoadOptions without = runtime;
+    try {
+        locate(wanted, runtime);
+        ModelFiles::open(runtime);
+        return runtime;
+    } catch (const Error& error) {
+        WantedModel alone = wanted;
+        alone.head.reset();
+        locate(alone, without);
+        ModelFiles::open(without);  // reports what is wrong with the model itself
+        print_note(std::string("(without a head: ") + error.what() + ")");
+        return without;
+    }
 }
 
 }  // namespace aerie

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
@@ -286,7 +288,13 @@ fs::path cache_folder() {
 }
 
 fs::path home_folder() {
-    return path_variable("HOME");
+    if (fs::path home = path_variable("HOME"); home.is_absolute()) return home;
+    std::array<char, 4096> buffer;
+    passwd entry = {}, *found = nullptr;
+    if (::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found) != 0 || !found)
+        return {};
+    const fs::path home = entry.pw_dir;
+    return home.is_absolute() ? home : fs::path();
 }
 
 fs::path path_variable(const std::string& name) {

@@ -9,7 +9,7 @@
 
 namespace aerie {
 
-constexpr int kPageSize = 64;            // positions in a KV page, and in a chunk of attention
+constexpr int kPageSize = 64;            // slots of a KV page, positions of a chunk of attention
 constexpr int kMaxDepth = 32;            // most ancestors of a row in a draft tree
 constexpr int kMaxNodes = 64;            // most nodes of a verified tree, root included
 constexpr int kMaxTopK = 32;             // most candidates of a draft row

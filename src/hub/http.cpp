@@ -7,12 +7,14 @@
 #include <memory>
 
 #include "core/ascii.h"
+#include "core/clock.h"
 
 namespace aerie::hub {
 
 namespace {
 
 constexpr size_t kMostText = 16 << 20;
+constexpr double kSilentSeconds = 5;
 constexpr long kMostRedirections = 10, kConnectSeconds = 30, kStalledSeconds = 60;
 
 // The functions of libcurl. It is loaded with the first request, for with all that it needs it
@@ -92,11 +94,16 @@ std::string trimmed(std::string_view text) {
 struct HttpClient::Transfer {
     CURL* curl;
     const Take& take;
+    const std::function<void()>& on_silence;
+    Clock clock = steady_seconds;
+    double last_byte = clock();
+    bool was_silent = false;
     Reply reply = {};
     std::exception_ptr failure = nullptr;
 
     static size_t on_header(char* data, size_t size, size_t count, void* self) {
         Transfer& transfer = *static_cast<Transfer*>(self);
+        transfer.last_byte = transfer.clock();
         const std::string_view line(data, size * count);
         try {
             if (line.starts_with("HTTP/")) transfer.reply.headers.clear();
@@ -114,19 +121,34 @@ struct HttpClient::Transfer {
         Transfer& transfer = *static_cast<Transfer*>(self);
         const std::string_view piece(data, size * count);
         try {
-            long status = 0;
+            transfer.last_byte = transfer.clock();
+            long& status = transfer.reply.status;
             libcurl().info(transfer.curl, CURLINFO_RESPONSE_CODE, &status);
             if (transfer.take && (status == 200 || status == 206))
-                transfer.take(status, piece);
+                transfer.take(transfer.reply, piece);
             else if (transfer.reply.text.size() + piece.size() <= kMostText)
                 transfer.reply.text += piece;
             else
-                return 0;
+                throw Error("the server's answer is longer than 16 MiB");
         } catch (...) {
             transfer.failure = std::current_exception();
             return 0;
         }
         return size * count;
+    }
+
+    // libcurl calls it about once a second.
+    static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+        Transfer& transfer = *static_cast<Transfer*>(self);
+        if (transfer.was_silent || transfer.clock() - transfer.last_byte < kSilentSeconds) return 0;
+        transfer.was_silent = true;
+        try {
+            if (transfer.on_silence) transfer.on_silence();
+        } catch (...) {
+            transfer.failure = std::current_exception();
+            return 1;
+        }
+        return 0;
     }
 };
 
@@ -144,7 +166,7 @@ HttpClient::~HttpClient() {
 Reply HttpClient::get(const std::string& url, uint64_t from, const Take& take) {
     CURL* curl = static_cast<CURL*>(curl_);
     libcurl().reset(curl);
-    Transfer transfer{curl, take};
+    Transfer transfer{curl, take, on_silence};
     char message[CURL_ERROR_SIZE] = "";
     set(curl, CURLOPT_ERRORBUFFER, message);
     set(curl, CURLOPT_URL, url.c_str());
@@ -160,6 +182,9 @@ Reply HttpClient::get(const std::string& url, uint64_t from, const Take& take) {
     set(curl, CURLOPT_HEADERDATA, static_cast<void*>(&transfer));
     set(curl, CURLOPT_WRITEFUNCTION, &Transfer::on_body);
     set(curl, CURLOPT_WRITEDATA, static_cast<void*>(&transfer));
+    set(curl, CURLOPT_NOPROGRESS, 0L);
+    set(curl, CURLOPT_XFERINFOFUNCTION, &Transfer::on_progress);
+    set(curl, CURLOPT_XFERINFODATA, static_cast<void*>(&transfer));
     const std::string range = std::to_string(from) + "-";
     if (from > 0) set(curl, CURLOPT_RANGE, range.c_str());
 

@@ -32,9 +32,13 @@ class HttpClient {
     HttpClient& operator=(const HttpClient&) = delete;
 
     // `take` gets the pieces of a body with status 200 (from the first byte) or 206 (from byte
-    // `from`), and the status. Throws ConnectionLost, Error, and what `take` throws.
-    using Take = std::function<void(long status, std::string_view piece)>;
+    // `from`), and the reply's status and headers. Throws ConnectionLost, Error, and what `take`
+    // throws.
+    using Take = std::function<void(const Reply& reply, std::string_view piece)>;
     Reply get(const std::string& url, uint64_t from = 0, const Take& take = {});
+
+    // Called once in a request that has had no byte for some seconds; may be empty.
+    std::function<void()> on_silence;
 
   private:
     struct Transfer;

@@ -138,7 +138,11 @@ class Puller {
         : name_(name),
           options_(options),
           folder_(repository_in_cache(options.cache, name.org, name.name)),
-          client_(options.token) {}
+          client_(options.token) {
+        client_.on_silence = [this] {
+            if (options_.on_note) options_.on_note("waiting for " + options_.endpoint + " ...");
+        };
+    }
 
     fs::path pull() {
         const Repository repository = ask();
@@ -279,22 +283,47 @@ class Puller {
             options_.endpoint + "/" + name_.id() + "/resolve/" + commit + "/" + in_url(file.path);
         while (!download.is_whole()) {
             const uint64_t from = download.bytes();
-            get(url, [&] {
+            const Reply reply = get(url, [&] {
                 bool has_begun = false;
-                return client_.get(url, download.bytes(), [&](long status, std::string_view piece) {
-                    // A server that cannot go on begins again.
-                    if (status == 200 && !has_begun && download.bytes() > 0) download.start_over();
-                    has_begun = true;
-                    download.add(piece);
-                    done_bytes_ = before + download.bytes();
-                    show(file);
-                });
+                return client_.get(
+                    url, download.bytes(), [&](const Reply& begun, std::string_view piece) {
+                        if (!has_begun) check_begin(begun, download.bytes(), file, url);
+                        // A server that cannot go on begins again.
+                        if (begun.status == 200 && !has_begun && download.bytes() > 0)
+                            download.start_over();
+                        has_begun = true;
+                        download.add(piece);
+                        done_bytes_ = before + download.bytes();
+                        show(file);
+                    });
             });
-            if (!download.is_whole() && download.bytes() <= from)
-                throw Error(url + ": the server sends " + std::to_string(download.bytes()) +
-                            " of " + std::to_string(file.size_bytes) + " bytes");
+            const bool is_another = reply.status == 200 && !download.is_whole();
+            const uint64_t sent = download.bytes();
+            if (is_another) download.start_over();
+            if (!download.is_whole() && (is_another || sent <= from))
+                throw Error(url + ": the server sends " + std::to_string(sent) + " of " +
+                            std::to_string(file.size_bytes) + " bytes");
         }
         download.finish(blob);
+    }
+
+    // Throws Error, before anything is written, if the reply's headers show that its body is not
+    // the rest of the file: a page that asks to log in, say.
+    static void check_begin(const Reply& reply, uint64_t from, const RepositoryFile& file,
+                            const std::string& url) {
+        const auto header = [&](const char* name) {
+            const auto found = reply.headers.find(name);
+            return found == reply.headers.end() ? std::string() : found->second;
+        };
+        const std::string length = header("content-length"), range = header("content-range");
+        const uint64_t wanted = file.size_bytes - (reply.status == 206 ? from : 0);
+        if (reply.status == 200 && !length.empty() && header("content-encoding").empty() &&
+            length != std::to_string(wanted))
+            throw Error(url + ": the server sends " + length + " of " +
+                        std::to_string(file.size_bytes) + " bytes: it is another file");
+        if (reply.status == 206 && !range.empty() &&
+            !range.starts_with("bytes " + std::to_string(from) + "-"))
+            throw Error(url + ": the server sends another part of the file (" + range + ")");
     }
 
     void link(const fs::path& snapshot, const RepositoryFile& file) const {

@@ -82,6 +82,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
         self.connection.close()
 
+    def answer_without_length(self, data=MODEL + b"more"):
+        """An answer that ends with its connection."""
+        self.send_response(200)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(data)
+        self.close_connection = True
+
     def data_from(self, data):
         """The data and its first byte, as the request's range asks for."""
         wanted = self.headers.get("Range")
@@ -203,7 +211,20 @@ class PullTest(unittest.TestCase):
         self.assertTrue(path.endswith("/Q8_0/m-Q8_0-00001-of-00002.gguf"))
         self.assertTrue(os.path.exists(path.replace("00001-of", "00002-of")))
         del hub.files["Q8_0/m-Q8_0-00002-of-00002.gguf"]
-        self.fails(hub, "no model")
+        self.fails(hub, "not all 2 parts are there")
+
+    def test_an_address_names_a_file(self):
+        hub = Hub({"m-Q4_K_M.gguf": MODEL, "m-F16.gguf": MODEL + b"16", "a/m-Q8_0.gguf": b"a", "b/m-Q8_0.gguf": b"b"})
+        page = "https://huggingface.co/org/name/"
+        for where in ("blob/main/m-F16.gguf", "resolve/main/m-F16.gguf?download=true"):
+            self.assertTrue(self.works(hub, page + where).endswith("/m-F16.gguf"))
+        self.assertTrue(self.works(hub, page + "tree/main").endswith("/m-Q4_K_M.gguf"))
+        self.fails(hub, "several files are Q8_0: a/m-Q8_0, b/m-Q8_0", "/blob/main/", name="org/name:Q8_0")
+        self.assertTrue(self.works(hub, page + "blob/main/b/m-Q8_0.gguf").endswith("/b/m-Q8_0.gguf"))
+        self.fails(hub, "no model is in 'm-Q2_K.gguf'", name=page + "blob/main/m-Q2_K.gguf")
+        refused = self.pull(hub, page + "blob/dev/m-F16.gguf")
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("only the revision main", refused.stderr)
 
     def test_a_model_is_fetched_where_it_is_named(self):
         hub = Hub({"model.gguf": MODEL})
@@ -254,6 +275,17 @@ class PullTest(unittest.TestCase):
         has_head, err = self.drafter_of(hub, "-hf", "org/name", **self.knows_head())
         self.assertFalse(has_head)
         self.assertIn("without a head: ", err)
+
+    def test_a_known_head_that_does_not_fit_is_no_error(self):
+        hub = Hub(files_of(folder))
+        hub.others["org/head"] = files_of(folder + "-eagle3")
+        config = json.loads(hub.others["org/head"]["config.json"])
+        hub.others["org/head"]["config.json"] = json.dumps(config | {"hidden_size": 128}).encode()
+        has_head, err = self.drafter_of(hub, "-hf", "org/name", **self.knows_head())
+        self.assertFalse(has_head)
+        self.assertIn("(without a head: ", err)
+        asked = self.run_aerie(hub, "info", "-hf", "org/name", "--head", "hf:org/head")
+        self.assertEqual(asked.returncode, 1, asked.stderr)
 
     def test_a_table_of_heads_that_is_none(self):
         hub = Hub(files_of(folder))
@@ -389,8 +421,37 @@ class PullTest(unittest.TestCase):
 
     def test_too_many_bytes(self):
         hub = Hub({"model.gguf": MODEL})
-        hub.faults["model.gguf"] = [lambda handler: handler.answer(200, MODEL + b"more")]
+        hub.faults["model.gguf"] = [lambda handler: handler.answer(200, MODEL + b"more"), Handler.answer_without_length]
+        self.fails(hub, "it is another file")
         self.fails(hub, "more than the")
+        self.is_model(self.works(hub))
+
+    def test_a_page_in_place_of_the_file(self):
+        """A page that asks to log in comes with status 200; it must not become the beginning of the file."""
+        hub = Hub({"model.gguf": MODEL})
+        page = b"<html>please log in</html>"
+        hub.faults["model.gguf"] = [lambda handler: handler.answer(200, page),
+                                    lambda handler: handler.answer_without_length(page)]
+        self.fails(hub, "it is another file")
+        self.fails(hub, f"{len(page)} of {len(MODEL)} bytes")
+        hub.seen.clear()
+        self.is_model(self.works(hub))
+        self.assertEqual([headers["Range"] for _, headers in hub.seen if "Range" in headers], [])
+
+    def test_another_part_than_was_asked_for(self):
+        hub = Hub({"model.gguf": MODEL})
+        hub.faults["model.gguf"] = [
+            lambda handler: handler.cut(MODEL[:5000], len(MODEL)),
+            lambda handler: handler.answer(206, MODEL[4000:], Content_Range=f"bytes 4000-{len(MODEL) - 1}/{len(MODEL)}")]
+        self.fails(hub, "another part of the file")
+        self.is_model(self.works(hub))
+
+    def test_a_hub_that_says_nothing(self):
+        hub = Hub({"model.gguf": MODEL})
+        hub.faults["api"] = [lambda handler: time.sleep(7) or "go on"]
+        result = self.pull(hub)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"waiting for {hub.url}", result.stderr)
 
     def test_too_few_bytes(self):
         hub = Hub({"model.gguf": MODEL})
