@@ -1,6 +1,8 @@
 #include "arguments.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -123,6 +125,12 @@ class Reader {
             if (value != "0" && value != "none") fail(peer_name_ + ": " + peer_->text);
             return;
         }
+        if (peer_->does == Does::sampler) {
+            char* rest = nullptr;
+            if (std::strtod(value.c_str(), &rest) != peer_->neutral || *rest != 0)
+                fail(peer_name_ + ": " + peer_->text);
+            return;
+        }
         const CLI::Option* option = command_->get_option_no_throw(ours);
         if (!option && peer_->does == Does::means_here) return;
         if (ours == "--kv" && lower_ascii(value) != "f16" && lower_ascii(value) != "f32")
@@ -160,6 +168,7 @@ class Reader {
         if (argument.size() > 2 &&
             std::find(names.begin(), names.end(), "-" + argument) != names.end())
             fail("unknown option " + argument + "; did you mean -" + argument + "?");
+        if (argument.size() > 2 && is_a_name(argument)) unknown(argument);
         result_.push_back(argument);
         for (size_t i = 1; i < argument.size(); ++i) {
             const std::string name = std::string("-") + argument[i];
@@ -168,6 +177,14 @@ class Reader {
             begin(*option, option->get_name(), i + 1 == argument.size());
             if (takes_value(*option)) return;
         }
+    }
+
+    // Whether "-cram" is meant as one name, and not as -c with the value "ram": -c takes a number.
+    bool is_a_name(const std::string& argument) const {
+        const CLI::Option* option = command_->get_option_no_throw(argument.substr(0, 2));
+        if (!option || !std::isalpha(static_cast<unsigned char>(argument[2]))) return false;
+        const std::string type = option->get_type_name();
+        return option->check_lname("help") || type == "N" || type == "X";
     }
 
     void take_long(const std::string& argument) {

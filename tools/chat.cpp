@@ -165,6 +165,10 @@ void Chat::set(const std::string& setting) {
 }
 
 void Chat::add_file(const std::string& file) {
+    std::error_code absent;
+    const fs::file_status status = fs::status(file, absent);
+    if (fs::exists(status) && !fs::is_regular_file(status))
+        throw UsageError("/file " + file + ": not a regular file");
     const std::string text = read_input(file);
     if (!is_utf8(text)) throw UsageError("/file " + file + ": not a text in UTF-8");
     files_ += fs::path(file).filename().string() + ":\n" + text + "\n\n";

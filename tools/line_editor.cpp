@@ -25,8 +25,6 @@ namespace aerie {
 
 namespace {
 
-constexpr int kLookMilliseconds = 200;  // for signals that came before poll
-
 // A terminal in this mode puts marks around what is pasted (xterm's "bracketed paste").
 constexpr char kPastesBegin[] = "\033[?2004h", kPastesEnd[] = "\033[?2004l";
 constexpr std::wstring_view kPasteEnd = L"\033[201~";

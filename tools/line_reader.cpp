@@ -17,7 +17,6 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxLineBytes = 64 << 20;
-constexpr int kLookMilliseconds = 200;  // for signals that came before poll
 
 class PlainReader : public LineReader {
   public:

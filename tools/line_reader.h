@@ -7,6 +7,9 @@
 
 namespace aerie {
 
+// How long a wait for input may last before signals that came ahead of poll() are looked for.
+constexpr int kLookMilliseconds = 200;
+
 class LineReader {
   public:
     enum class Got {

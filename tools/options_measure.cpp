@@ -42,10 +42,11 @@ std::vector<int> parse_rows(const std::string& text) {
     }
 }
 
-void add_shape_changes(CLI::App& app, ShapeChanges& changes) {
+// `of`: the option that names the shape.
+void add_shape_changes(CLI::App& app, ShapeChanges& changes, CLI::Option* of) {
     app.option_defaults()->group("Sizes other than the shape's");
     const auto add = [&](const char* flag, std::optional<int>& value, const char* help) {
-        add_whole(app, flag, value, Range{1, 1 << 24}, help);
+        add_whole(app, flag, value, Range{1, 1 << 24}, help)->needs(of);
     };
     add("--hidden", changes.hidden, "hidden size");
     add("--intermediate", changes.intermediate, "columns of the feed-forward layer");
@@ -76,9 +77,8 @@ void add_perplexity(CLI::App& app, PerplexityOptions& options) {
 
 void add_synth(CLI::App& app, SynthOptions& options) {
     app.option_defaults()->group("Model");
-    app.add_option("--like", options.like, "shape: " + shapes_help())
-        ->required()
-        ->type_name("SHAPE");
+    CLI::Option* like = app.add_option("--like", options.like, "shape: " + shapes_help());
+    like->required()->type_name("SHAPE");
     std::string places;
     for (const auto& [kind, head] : random_kinds())
         places += (places.empty() ? "FOLDER-" : " or FOLDER-") + kind;
@@ -92,7 +92,7 @@ void add_synth(CLI::App& app, SynthOptions& options) {
     add_whole(app, "-s,--seed", options.seed, Range<uint64_t>{0, UINT64_MAX},
               "same seed, same weights (default: 1)");
     app.add_flag("-q,--quiet", options.quiet, "print nothing");
-    add_shape_changes(app, options.changes);
+    add_shape_changes(app, options.changes, like);
     add_examples(app,
                  {"aerie synth --like tinyllama-1.1b -o /tmp/tinyllama",
                   "aerie synth --like tinyllama-1.1b --weights bf16 --layers 4 -o /tmp/small"});
@@ -109,13 +109,27 @@ void add_convert(CLI::App& app, ConvertOptions& options) {
     add_examples(app, {"aerie convert Qwen3-0.6B -o Qwen3-0.6B-q4_0.gguf --weights q4_0"});
 }
 
+bool is_number_from(double least, const std::string& text) {
+    char* rest = nullptr;
+    const double value = std::strtod(text.c_str(), &rest);
+    return !text.empty() && *rest == 0 && std::isfinite(value) && value >= least;
+}
+
+bool not_negative(const std::string& text) {
+    return is_number_from(0, text);
+}
+
+bool at_least_one(const std::string& text) {
+    return is_number_from(1, text);
+}
+
 void add_bench(CLI::App& app, BenchOptions& options) {
     app.option_defaults()->group("What is measured");
     CLI::Option* model =
         app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
-    app.add_option("--like", options.like, "random weights of a shape: " + shapes_help())
-        ->excludes(model)
-        ->type_name("SHAPE");
+    CLI::Option* like =
+        app.add_option("--like", options.like, "random weights of a shape: " + shapes_help());
+    like->excludes(model)->type_name("SHAPE");
     app.add_option_function<std::string>(
            "--rows", [&options](const std::string& text) { options.rows = parse_rows(text); },
            "rows of the target passes (default: 1,2,4,8,16,32,60,64)")
@@ -125,11 +139,11 @@ void add_bench(CLI::App& app, BenchOptions& options) {
               "a number of tokens (aerie bench takes no text)");
     app.add_option("--seconds", options.seconds,
                    "time to measure for; three rounds at least (default: 60)")
-        ->check(number())
+        ->check(expect("a number of seconds", not_negative))
         ->type_name("S");
     app.add_option("--tau", options.tau,
                    "acceptance length (of the tree 60,6,10) in place of the recorded one")
-        ->check(number())
+        ->check(expect("a number of at least 1", at_least_one))
         ->type_name("X");
     app.option_defaults()->group("Output");
     app.add_flag("--json", options.json, "print one JSON object (see bench/README.md)");
@@ -144,7 +158,7 @@ void add_bench(CLI::App& app, BenchOptions& options) {
                "whether drafting is measured too (default: with a head)");
     add_head_options(app, options.model);
     add_tree_option(app, options.model);
-    add_shape_changes(app, options.changes);
+    add_shape_changes(app, options.changes, like);
     add_examples(app, {"aerie bench -m ~/models/Qwen3-0.6B",
                        "aerie bench --like tinyllama-1.1b --weights q8_0 --html out.html"});
 }

@@ -14,6 +14,7 @@ struct PeerFlag {
         nothing,     // accepted without effect
         layers,      // layers on the GPU: 0 is --device cpu; other numbers, all, auto: no effect
         one_device,  // a device among several: 0 and none have no effect, others are refused
+        sampler,     // a way of sampling: `neutral`, which asks for nothing, has no effect
         refused      // refused whatever its value
     };
     enum class Value { none, one, number, on_or_off };  // on_or_off: optional; on, off, auto, 0, 1
@@ -22,6 +23,7 @@ struct PeerFlag {
     Value value;
     const char* text = "";          // our flag, or what to do instead of a refused one
     const char* before_value = "";  // prefix of the value, such as "hf:"
+    int neutral = 0;
 };
 
 std::span<const PeerFlag> peer_flags();

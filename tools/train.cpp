@@ -79,7 +79,7 @@ train::TrainingOptions training_options(const TrainOptions& options) {
 
 void check_together(const TrainOptions& options) {
     if (options.folder.empty()) throw UsageError("-o: the head needs a folder");
-    if (options.prompts.empty() && options.texts.empty() && !options.goes_on)
+    if (options.prompts.empty() && options.texts.empty() && !train::has_texts(options.folder))
         throw UsageError("nothing to learn from: give --prompts FILE or --texts FILE");
     if (options.steps > 0 && options.hours)
         throw UsageError("--steps and --hours exclude each other");

@@ -18,8 +18,10 @@ FolderLock::FolderLock(const std::filesystem::path& folder) {
     file_ = ::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (file_ < 0) throw Error(folder.string() + ": " + std::strerror(errno));
     if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+    const int reason = errno;
     ::close(file_);
-    throw UsageError("another program trains into " + folder.string());
+    if (reason == EWOULDBLOCK) throw UsageError("another program trains into " + folder.string());
+    throw Error(folder.string() + ": it cannot be locked: " + std::strerror(reason));
 }
 
 FolderLock::~FolderLock() {

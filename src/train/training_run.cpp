@@ -25,7 +25,8 @@ constexpr double kSaveSeconds = 30;  // a kill loses at most so much, and the st
 constexpr size_t kMinTexts = 8;
 constexpr int kHeldOutShare = 16;           // one text of so many is held out
 constexpr int64_t kHeldOutTokens = 24'000;  // and no more than these
-constexpr int kEvaluations = 40;            // in a whole training
+constexpr const char* kTextsFile = "texts.jsonl";
+constexpr int kEvaluations = 40;  // in a whole training
 
 // Some texts, and how many tokens they have.
 struct TextSet {
@@ -292,12 +293,12 @@ void Run::evaluate_kinds(Trainer& trainer) {
 TrainingReport Run::run() {
     const std::optional<TrainingState> old = read_state(state_file());
     if (old) check_same(old->setup);
-    if (!old && options_.goes_on && !fs::exists(own_folder() / "texts.jsonl"))
+    if (!old && options_.goes_on && !fs::exists(own_folder() / kTextsFile))
         note("there is no training to go on with: it begins now");
     std::error_code error;
     fs::create_directories(own_folder(), error);
     if (error) throw Error(own_folder().string() + ": " + error.message());
-    TextFile file(own_folder() / "texts.jsonl",
+    TextFile file(own_folder() / kTextsFile,
                   fs::weakly_canonical(model_.files().target.path).filename().string(),
                   model_.files().config.vocab);
     gather(file);
@@ -333,6 +334,10 @@ TrainingReport Run::run() {
 
 fs::path training_folder(const fs::path& head) {
     return head / "training";
+}
+
+bool has_texts(const fs::path& head) {
+    return fs::exists(training_folder(head) / kTextsFile);
 }
 
 void check_folder(const fs::path& head, bool goes_on) {

@@ -65,6 +65,9 @@ struct TrainingReport {
 // Where a head's folder keeps the texts and the state of its training.
 std::filesystem::path training_folder(const std::filesystem::path& head);
 
+// Whether a folder has texts to learn from, those of an earlier training.
+bool has_texts(const std::filesystem::path& head);
+
 // Throws UsageError if the folder has a training and `goes_on` is false, or files of another model.
 void check_folder(const std::filesystem::path& head, bool goes_on);
 
