@@ -33,12 +33,13 @@ bool finishes(const Abilities& device, DType weight, int rows, const MatmulForm&
 // Whether the matmul's kernel can normalise a single row of `inner` columns.
 bool norms(const Abilities& device, DType weight, int inner);
 
-// The kernel for `rows` rows of x. Integer dot products are exact, so a quantised weight may have
-// different kernels for few and for many rows. With a float weight the order of a sum depends on
-// the kernel, which is therefore the same for all numbers of rows.
+// Rows and columns of a weight.
 struct MatrixSize {
     int outputs, inner;
 };
+// The kernel for `rows` rows of x. Integer dot products are exact, so a quantised weight may have
+// different kernels for few and for many rows. With a float weight the order of a sum depends on
+// the kernel, which is therefore the same for all numbers of rows.
 MatmulKernel matmul_kernel(const Abilities& device, DType weight, RowsOfX which, int rows,
                            MatrixSize size, MatmulForm form = {});
 

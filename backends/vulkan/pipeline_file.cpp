@@ -1,4 +1,5 @@
-// The driver checks the header of its own data; the checksum protects what follows it.
+// A file of compiled pipelines. The driver checks the header of its own data; the checksum protects
+// what follows it.
 #include "vulkan/pipeline_file.h"
 
 #include <cstdint>

@@ -58,7 +58,8 @@ struct Embed {
     void check(const Backend& be) const;
 };
 
-// rms_norm, attention, gated and copy write F32 or I8G32 (see activation_type in backend.h).
+// rms_norm, attention, gated, embed_pair and copy write F32 or I8G32 (see activation_type in
+// backend.h).
 //
 // out = x / sqrt(mean(x^2) + epsilon) * weight, per row, with f32 accumulation.
 struct RmsNorm {

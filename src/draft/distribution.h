@@ -15,8 +15,8 @@ struct Distribution {
     std::vector<double> probabilities;  // one for each id; their sum is 1
 
     bool empty() const { return ids.empty(); }
-    double of(int token) const;
-    // Removes the token and normalises the others; empty if there are none.
+    double of(int token) const;  // the token's probability; 0 if it cannot be drawn
+    // Removes the token and normalises the others; empty if no other is left.
     void remove(int token);
 };
 

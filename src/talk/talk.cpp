@@ -1,4 +1,5 @@
-// Code that touches pages or the device holds the turn.
+// A conversation: its sequence and its answers. Code that touches pages or the device holds the
+// turn.
 #include "talk/talk.h"
 
 #include "core/error.h"
@@ -89,19 +90,21 @@ void Talk::end_answer() {
     if (length < int(ids().size())) sequence_->truncate(length);
 }
 
-void Talk::rewind(int length) {
+void Talk::check_length(int length) const {
     if (length < 0 || length > int(ids().size()))
         throw UsageError("the conversation has " + std::to_string(ids().size()) + " tokens, not " +
                          std::to_string(length));
+}
+
+void Talk::rewind(int length) {
+    check_length(length);
     const std::lock_guard turn(model_->turns());
     end_answer();
     sequence_->truncate(length);
 }
 
 std::unique_ptr<Talk> Talk::fork(int length) const {
-    if (length < 0 || length > int(ids().size()))
-        throw UsageError("the conversation has " + std::to_string(ids().size()) + " tokens, not " +
-                         std::to_string(length));
+    check_length(length);
     const std::lock_guard turn(model_->turns());
     return std::unique_ptr<Talk>(new Talk(model_, sequence_->fork(length)));
 }

@@ -70,6 +70,7 @@ class Talk {
 
   private:
     Talk(std::shared_ptr<SharedModel> model, Sequence sequence);
+    void check_length(int length) const;  // throws UsageError unless the talk has so many tokens
     void end_answer();
 
     std::shared_ptr<SharedModel> model_;

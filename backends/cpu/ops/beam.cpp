@@ -55,7 +55,7 @@ void CpuBackend::execute(const Beam& step) {
         std::copy_n(row<int32_t>(step.selection, 0), width, chosen);
     else
         select_best(chosen, width, level, step.ids.rows * k);
-    Row next[kMaxFrontier];  // `next` may be the same memory as `rows`
+    Row* next = row<Row>(step.next.block, 0);
     for (int i = 0; i < width; ++i) {
         const int parent = chosen[i] / k;
         assert(parent >= 0 && parent < step.ids.rows);
@@ -64,7 +64,6 @@ void CpuBackend::execute(const Beam& step) {
         row<int32_t>(step.parent_row, 0)[i] = parent;
         row<int32_t>(step.frontier, 0)[i] = step.table_offset + chosen[i];
     }
-    std::copy_n(next, width, row<Row>(step.next.block, 0));
 }
 
 }  // namespace aerie::cpu

@@ -126,9 +126,9 @@ DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     bytes.types = matrix_bytes(tensors, shapes, plan.weights);
     bytes.weights = sum(bytes.types) + vector_bytes(tensors, shapes);
     Scratch scratch;
-    TensorPlan rooms;
-    scratch.add_to(rooms, plan, reach);
-    bytes.scratch = rooms.size_bytes() + kv_of(plan, reach).size_bytes() +
+    TensorPlan of_scratch;
+    scratch.add_to(of_scratch, plan, reach);
+    bytes.scratch = of_scratch.size_bytes() + kv_of(plan, reach).size_bytes() +
                     target_scratch_bytes(model, loaded_limits(plan)) +
                     tree_drafter_bytes(plan, reach, model.hidden, 0, common_ids(plan));
     return bytes;

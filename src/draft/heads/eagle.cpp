@@ -74,10 +74,10 @@ DraftBytes eagle_bytes(const DraftPlan& plan, const TreeDrafterLimits& reach) {
         bytes.types[type] += dense_bytes(type, vocab, plan.target.hidden);
     bytes.weights = sum(bytes.types) + vector_bytes(tensors, shapes);
     EagleScratch scratch;
-    TensorPlan rooms;
-    scratch.add_to(rooms, head, reach.rows(plan.pass_rows));
+    TensorPlan of_scratch;
+    scratch.add_to(of_scratch, head, reach.rows(plan.pass_rows));
     bytes.scratch =
-        rooms.size_bytes() + head_kv(plan, reach).size_bytes() +
+        of_scratch.size_bytes() + head_kv(plan, reach).size_bytes() +
         dense_bytes(DType::F32, reach.positions(plan.context), head.attention.head_dim) +
         dense_bytes(DType::I32, 1, int(plan.head_ids.size())) +
         tree_drafter_bytes(plan, reach, head.hidden, head.hidden, vocab);

@@ -209,10 +209,10 @@ DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
         bytes.types[type] += dense_bytes(type, plan.target.vocab, plan.target.hidden);
     bytes.weights = sum(bytes.types) + vector_bytes(tensors, shapes);
     Scratch scratch;
-    TensorPlan rooms;
-    scratch.add_to(rooms, head, reach.rows(plan.pass_rows));
+    TensorPlan of_scratch;
+    scratch.add_to(of_scratch, head, reach.rows(plan.pass_rows));
     bytes.scratch =
-        rooms.size_bytes() + head_kv(plan, reach).size_bytes() +
+        of_scratch.size_bytes() + head_kv(plan, reach).size_bytes() +
         dense_bytes(DType::F32, reach.positions(plan.context), head.attention.head_dim) +
         dense_bytes(DType::I32, 1, eagle3_shape(head).vocab) +
         tree_drafter_bytes(plan, reach, head.hidden, eagle3_features(head),
@@ -234,8 +234,8 @@ std::string info(const HeadConfig& head) {
     const Eagle3Shape& shape = eagle3_shape(head);
     std::string layers;
     for (const int tap : shape.taps) layers += (layers.empty() ? "" : ", ") + std::to_string(tap);
-    return "reads the inputs of layers " + layers + " (" + shape.taps_rule + "), says " +
-           std::to_string(shape.vocab) + " tokens";
+    return "reads the inputs of layers " + layers + " (" + shape.taps_rule +
+           "), draft vocabulary of " + std::to_string(shape.vocab) + " tokens";
 }
 
 }  // namespace

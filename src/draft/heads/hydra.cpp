@@ -100,10 +100,10 @@ DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     const HeadConfig& config = *plan.head;
     DraftBytes bytes = parallel_weight_bytes(plan);
     Scratch scratch;
-    TensorPlan rooms;
-    scratch.add_to(rooms, plan, reach);
+    TensorPlan of_scratch;
+    scratch.add_to(of_scratch, plan, reach);
     bytes.scratch =
-        rooms.size_bytes() + kv_of(plan, reach).size_bytes() + rope_bytes(plan, reach) +
+        of_scratch.size_bytes() + kv_of(plan, reach).size_bytes() + rope_bytes(plan, reach) +
         tree_drafter_bytes(plan, reach, most_inputs(parallel_heads(config)) * config.hidden,
                            config.hidden, config.vocab);
     return bytes;

@@ -74,10 +74,10 @@ class Levels final : public LevelModel {
 DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     DraftBytes bytes = parallel_weight_bytes(plan);
     Scratch scratch;
-    TensorPlan rooms;
-    scratch.add_to(rooms, plan, reach);
+    TensorPlan of_scratch;
+    scratch.add_to(of_scratch, plan, reach);
     const HeadConfig& config = *plan.head;
-    bytes.scratch = rooms.size_bytes() + no_kv(plan, reach).size_bytes() +
+    bytes.scratch = of_scratch.size_bytes() + no_kv(plan, reach).size_bytes() +
                     tree_drafter_bytes(plan, reach, config.hidden, config.hidden, config.vocab);
     return bytes;
 }

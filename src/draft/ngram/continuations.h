@@ -1,5 +1,5 @@
 // How a text may go on, judged by what it said before: the tokens that followed earlier occurrences
-// of its last tokens, as a tree, with probabilities learned from how often such guesses were right
+// of its last tokens, as a tree, with probabilities learned from how often such drafts were right
 // in this text so far.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace aerie {
 
-// A guessed token. Parents come first in a list, and are at least as likely.
+// A drafted token. Parents come first in a list, and are at least as likely.
 struct Continuation {
     int token = 0;
     int parent = -1;        // index of the parent in the list; -1: the text's end
@@ -20,10 +20,10 @@ struct Continuation {
 };
 using ContinuationList = FixedVector<Continuation, kMaxNodes - 1>;
 
-// The probability of a guess given its parent.
-inline float conditional_of(const ContinuationList& list, const Continuation& guess) {
-    return guess.parent < 0 ? guess.probability
-                            : guess.probability / list[size_t(guess.parent)].probability;
+// The probability of a drafted token given its parent.
+inline float conditional_of(const ContinuationList& list, const Continuation& drafted) {
+    return drafted.parent < 0 ? drafted.probability
+                              : drafted.probability / list[size_t(drafted.parent)].probability;
 }
 
 struct DraftPlan;
@@ -36,14 +36,14 @@ class Continuations {
     explicit Continuations(int tokens) : said_(tokens) {}
 
     // Reads the new part of the text: a prompt, or an answer, from whose tokens it learns how good
-    // its guesses are.
+    // its drafts are.
     enum class Reads { prompt, answer };
     void follow(std::span<const int> text, Reads what);
     // Cuts the text to its first tokens; 0: another text, and everything learned is dropped.
     void truncate(int tokens);
 
-    // Finds the likeliest guesses, none below `least`: at most `most` of them, at most `deepest`
-    // tokens ahead, and at most `widest` that follow the same token.
+    // Finds the likeliest tokens to draft, none below `least`: at most `most` of them, at most
+    // `deepest` tokens ahead, and at most `widest` that follow the same token.
     void likeliest(int most, int deepest, int widest, double least, ContinuationList& list) const;
 
     // Copies the statistics that another text has collected.
@@ -74,8 +74,8 @@ class Continuations {
     void learn(int token);
 
     SuffixAutomaton said_;
-    Estimate first_[kKinds];  // how often the most frequent guess was right
-    Estimate other_[kKinds];  // how often one of the other guesses was right, if there were any
+    Estimate first_[kKinds];  // how often the most frequent draft was right
+    Estimate other_[kKinds];  // how often one of the others was right, if there were any
 };
 
 }  // namespace aerie
