@@ -127,7 +127,7 @@ class Reader {
         }
         if (peer_->does == Does::sampler) {
             char* rest = nullptr;
-            if (std::strtod(value.c_str(), &rest) != peer_->neutral || *rest != 0)
+            if (std::strtod(value.c_str(), &rest) != peer_->neutral || *rest != 0 || value.empty())
                 fail(peer_name_ + ": " + peer_->text);
             return;
         }
@@ -179,7 +179,8 @@ class Reader {
         }
     }
 
-    // Whether "-cram" is meant as one name, and not as -c with the value "ram": -c takes a number.
+    // Whether "-cram" is meant as one name, and not as -c with the value "ram", for -c takes a
+    // number; or "-hft", and not as -h with further letters.
     bool is_a_name(const std::string& argument) const {
         const CLI::Option* option = command_->get_option_no_throw(argument.substr(0, 2));
         if (!option || !std::isalpha(static_cast<unsigned char>(argument[2]))) return false;

@@ -18,6 +18,7 @@ constexpr int kDecodedTokens = 384;
 LoadOptions located(const BenchOptions& options) {
     if (options.like) return locate_nothing(options.model);
     LoadOptions runtime = locate(options.model);
+    // Recorded acceptance is that of a head's own trees, without grafts.
     if (!options.model.draft && !runtime.head.empty())
         runtime.draft.method = head_kind(runtime.head).method.name;
     const DraftMethod& method = draft_method(runtime.draft.method);

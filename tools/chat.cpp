@@ -165,6 +165,7 @@ void Chat::set(const std::string& setting) {
 }
 
 void Chat::add_file(const std::string& file) {
+    if (file == "-") throw UsageError("/file -: messages come from stdin already");
     std::error_code absent;
     const fs::file_status status = fs::status(file, absent);
     if (fs::exists(status) && !fs::is_regular_file(status))

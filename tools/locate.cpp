@@ -76,6 +76,14 @@ std::optional<std::string> known_head(const std::string& model, bool offline) {
     return path.string();
 }
 
+// Whether a flag makes sense with a head alone.
+bool asks_for_head(const ModelOptions& options) {
+    const HeadOptions& head = options.head_options;
+    return (options.draft && draft_method(*options.draft).needs != DraftNeeds::what_there_is) ||
+           !head.taps.empty() || head.theta || head.vocab > 0 || !head.token_counts.empty() ||
+           options.draft_weights;
+}
+
 // Whether a head could be used that is not named.
 bool may_have_head(const std::optional<std::string>& draft) {
     return !draft || draft_method(*draft).needs == DraftNeeds::head ||
@@ -134,7 +142,7 @@ LoadOptions locate(const ModelOptions& options) {
     if (is_found) head = known_head(name, options.offline);
     const WantedModel wanted{
         .model = model, .head = head, .draft = options.draft, .folders = model_folders()};
-    if (!is_found || !head) {
+    if (!is_found || !head || asks_for_head(options)) {
         locate(wanted, runtime);
         return runtime;
     }

@@ -71,11 +71,21 @@ CLI::Option* add_whole(CLI::App& app, const std::string& flags, To& to, Range<In
     return app.add_option_function<std::string>(flags, read, help)->type_name("N");
 }
 
+// The number that the whole text is; NaN if it is none.
+inline double decimal(const std::string& text) {
+    double value = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && rest == end ? value : NAN;
+}
+
 inline CLI::Validator number() {
-    return expect("a number", [](const std::string& text) {
-        char* rest = nullptr;
-        const double value = std::strtod(text.c_str(), &rest);
-        return !text.empty() && *rest == 0 && std::isfinite(value);
+    return expect("a number", [](const std::string& text) { return std::isfinite(decimal(text)); });
+}
+
+inline CLI::Validator number_from(double least, const std::string& what) {
+    return expect(what, [least](const std::string& text) {
+        return std::isfinite(decimal(text)) && decimal(text) >= least;
     });
 }
 

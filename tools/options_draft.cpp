@@ -94,10 +94,8 @@ std::vector<int> parse_layers(const std::string& text) {
 }
 
 double parse_base(const std::string& text) {
-    char* rest = nullptr;
-    const double base = std::strtod(text.c_str(), &rest);
-    if (text.empty() || *rest != 0 || !(base >= 1 && base <= 1e12))
-        refuse("--head-rope-theta", "a number from 1 to 1e12", text);
+    const double base = decimal(text);
+    if (!(base >= 1 && base <= 1e12)) refuse("--head-rope-theta", "a number from 1 to 1e12", text);
     return base;
 }
 

@@ -109,20 +109,6 @@ void add_convert(CLI::App& app, ConvertOptions& options) {
     add_examples(app, {"aerie convert Qwen3-0.6B -o Qwen3-0.6B-q4_0.gguf --weights q4_0"});
 }
 
-bool is_number_from(double least, const std::string& text) {
-    char* rest = nullptr;
-    const double value = std::strtod(text.c_str(), &rest);
-    return !text.empty() && *rest == 0 && std::isfinite(value) && value >= least;
-}
-
-bool not_negative(const std::string& text) {
-    return is_number_from(0, text);
-}
-
-bool at_least_one(const std::string& text) {
-    return is_number_from(1, text);
-}
-
 void add_bench(CLI::App& app, BenchOptions& options) {
     app.option_defaults()->group("What is measured");
     CLI::Option* model =
@@ -139,11 +125,11 @@ void add_bench(CLI::App& app, BenchOptions& options) {
               "a number of tokens (aerie bench takes no text)");
     app.add_option("--seconds", options.seconds,
                    "time to measure for; three rounds at least (default: 60)")
-        ->check(expect("a number of seconds", not_negative))
+        ->check(number_from(0, "seconds, 0 or more"))
         ->type_name("S");
     app.add_option("--tau", options.tau,
                    "acceptance length (of the tree 60,6,10) in place of the recorded one")
-        ->check(expect("a number of at least 1", at_least_one))
+        ->check(number_from(1, "a number of at least 1"))
         ->type_name("X");
     app.option_defaults()->group("Output");
     app.add_flag("--json", options.json, "print one JSON object (see bench/README.md)");

@@ -51,7 +51,7 @@ constexpr PeerFlag kPeerFlags[] = {
     {"--samplers,--sampling-seq", Does::refused, Value::one, "the order of samplers is fixed"},
     {"--reasoning-budget", Does::refused, Value::one, "thoughts are not cut; -n limits an answer"},
     {"-hff,--hf-file", Does::refused, Value::one,
-     "name the quantisation instead: -hf ORG/NAME:Q4_K_M"},
+     "name the quantisation, -hf ORG/NAME:Q4_K_M, or give the address of the file to -hf"},
     {"--chat-template", Does::refused, Value::one,
      "the model's own template is used; another one is a file: --template FILE"},
     {"--temp,--temperature,--top-k,--top-p,--min-p,--repeat-penalty,--frequency-penalty,"
@@ -77,7 +77,7 @@ constexpr PeerFlag kPeerFlags[] = {
     {"-l,--logit-bias", Does::refused, Value::one,
      "a request of `aerie serve` has logit_bias; this command has not"},
     {"-sysf,--system-prompt-file", Does::refused, Value::one,
-     "give the text itself: --system \"$(cat FILE)\""},
+     "where a system message can be given, give its text: --system \"$(cat FILE)\""},
     {"-hft,--hf-token", Does::refused, Value::one,
      "other programs see a command's arguments: set the variable HF_TOKEN"},
     {"--api-key-file", Does::refused, Value::one, "set the variable AERIE_API_KEY"},

@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "core/memory_limit.h"
 #include "core/platform.h"
@@ -289,10 +289,11 @@ fs::path cache_folder() {
 
 fs::path home_folder() {
     if (fs::path home = path_variable("HOME"); home.is_absolute()) return home;
-    std::array<char, 4096> buffer;
+    std::vector<char> buffer(4096);
     passwd entry = {}, *found = nullptr;
-    if (::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found) != 0 || !found)
-        return {};
+    while (::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found) == ERANGE)
+        buffer.resize(2 * buffer.size());
+    if (!found || !found->pw_dir) return {};
     const fs::path home = entry.pw_dir;
     return home.is_absolute() ? home : fs::path();
 }

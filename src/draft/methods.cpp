@@ -85,8 +85,7 @@ void check_draft_options(const DraftOptions& options) {
 const DraftMethod& default_draft_method(const DraftHead* head, const DraftOptions& options) {
     if (!head) return draft_method("best");
     const bool wants_own = options.tree || options.is_published || options.static_tree ||
-                           !options.use_value || !options.rerank ||
-                           options.accept == AcceptRule::ratio;
+                           !options.use_value || !options.rerank;
     return draft_method(wants_own ? head->method.name : "grafted");
 }
 

@@ -81,7 +81,7 @@ const DraftMethod& draft_method(const std::string& name);
 // Throws UsageError if the options contradict each other.
 void check_draft_options(const DraftOptions& options);
 // The default method for a head of this kind (null: without a head): grafted trees, but the head's
-// own method where the options ask for what only that has: a fixed tree, an ablation, p/q.
+// own method where the options ask for what only that has: a fixed tree, an ablation.
 const DraftMethod& default_draft_method(const DraftHead* head, const DraftOptions& options);
 
 // Both first check the plan and reserve the limits of the method, and throw Error. make_drafter

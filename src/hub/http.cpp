@@ -93,6 +93,7 @@ std::string trimmed(std::string_view text) {
 // The state that the callbacks of one request share. No exception may pass through libcurl.
 struct HttpClient::Transfer {
     CURL* curl;
+    const std::string& url;
     const Take& take;
     const std::function<void()>& on_silence;
     Clock clock = steady_seconds;
@@ -129,7 +130,7 @@ struct HttpClient::Transfer {
             else if (transfer.reply.text.size() + piece.size() <= kMostText)
                 transfer.reply.text += piece;
             else
-                throw Error("the server's answer is longer than 16 MiB");
+                throw Error(transfer.url + ": the answer is longer than 16 MiB");
         } catch (...) {
             transfer.failure = std::current_exception();
             return 0;
@@ -166,7 +167,7 @@ HttpClient::~HttpClient() {
 Reply HttpClient::get(const std::string& url, uint64_t from, const Take& take) {
     CURL* curl = static_cast<CURL*>(curl_);
     libcurl().reset(curl);
-    Transfer transfer{curl, take, on_silence};
+    Transfer transfer{curl, url, take, on_silence};
     char message[CURL_ERROR_SIZE] = "";
     set(curl, CURLOPT_ERRORBUFFER, message);
     set(curl, CURLOPT_URL, url.c_str());

@@ -283,8 +283,9 @@ class Puller {
             options_.endpoint + "/" + name_.id() + "/resolve/" + commit + "/" + in_url(file.path);
         while (!download.is_whole()) {
             const uint64_t from = download.bytes();
+            bool has_begun = false;
             const Reply reply = get(url, [&] {
-                bool has_begun = false;
+                has_begun = false;
                 return client_.get(
                     url, download.bytes(), [&](const Reply& begun, std::string_view piece) {
                         if (!has_begun) check_begin(begun, download.bytes(), file, url);
@@ -297,10 +298,11 @@ class Puller {
                         show(file);
                     });
             });
-            const bool is_another = reply.status == 200 && !download.is_whole();
-            const uint64_t sent = download.bytes();
+            if (download.is_whole()) break;
+            const bool is_another = has_begun && reply.status == 200;
+            const uint64_t sent = is_another ? download.bytes() : download.bytes() - from;
             if (is_another) download.start_over();
-            if (!download.is_whole() && (is_another || sent <= from))
+            if (is_another || sent == 0)
                 throw Error(url + ": the server sends " + std::to_string(sent) + " of " +
                             std::to_string(file.size_bytes) + " bytes");
         }
@@ -316,9 +318,10 @@ class Puller {
             return found == reply.headers.end() ? std::string() : found->second;
         };
         const std::string length = header("content-length"), range = header("content-range");
-        const uint64_t wanted = file.size_bytes - (reply.status == 206 ? from : 0);
+        if (header("content-type").starts_with("text/html"))
+            throw Error(url + ": the server sends a page in place of the file");
         if (reply.status == 200 && !length.empty() && header("content-encoding").empty() &&
-            length != std::to_string(wanted))
+            length != std::to_string(file.size_bytes))
             throw Error(url + ": the server sends " + length + " of " +
                         std::to_string(file.size_bytes) + " bytes: it is another file");
         if (reply.status == 206 && !range.empty() &&

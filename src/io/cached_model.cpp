@@ -6,6 +6,7 @@
 #include "core/ascii.h"
 #include "core/error.h"
 #include "core/platform.h"
+#include "core/utf8.h"
 #include "io/model_folder.h"
 #include "io/model_places.h"
 
@@ -24,25 +25,33 @@ fs::path blob_of(const fs::path& repository, const fs::path& entry) {
 
 std::vector<fs::path> snapshots_of(const fs::path& repository) {
     std::vector<fs::path> snapshots;
+    if (repository.empty()) return snapshots;
     platform::each_entry(repository / "snapshots", [&](const fs::path& entry) {
         snapshots.push_back(repository / "snapshots" / entry);
     });
     return snapshots;
 }
 
-// Whether the file belongs to the wanted model; each file does if no quantisation is named.
+// Whether the file belongs to the wanted model; each file does if neither a quantisation nor a file
+// is named.
 class Wanted {
   public:
     Wanted(const std::vector<RepositoryFile>& files, const RepositoryName& name)
-        : is_all_(name.quant.empty()) {
+        : is_all_(name.quant.empty() && name.file.empty()) {
         if (is_all_) return;
         for (const GgufModel& model : gguf_models_of(files))
-            if (lower_ascii(model.quant) == lower_ascii(name.quant))
+            if (name.file.empty() ? lower_ascii(model.quant) == lower_ascii(name.quant)
+                                  : has_file(model, name.file))
                 for (const RepositoryFile& file : model.files) paths_.insert(file.path);
     }
     bool has(const std::string& path) const { return is_all_ || paths_.contains(path); }
 
   private:
+    static bool has_file(const GgufModel& model, const std::string& path) {
+        return std::any_of(model.files.begin(), model.files.end(),
+                           [&](const RepositoryFile& file) { return file.path == path; });
+    }
+
     const bool is_all_;
     std::set<std::string> paths_;
 };
@@ -70,6 +79,7 @@ CachedModel find_cached_model(const RepositoryName& name) {
     }
     if (model.files.empty())
         throw Error(name.id() + (name.quant.empty() ? "" : ":" + name.quant) +
+                    (name.file.empty() ? "" : ": " + in_quotes(name.file)) +
                     ": not in the Hugging Face cache (" + model.repository.string() +
                     "); models of other programs are deleted by these");
     for (const fs::path& blob : blobs)

@@ -75,8 +75,6 @@ class Checkpoint {
 
     // "folder/model.safetensors: tensor 'name'", for errors.
     std::string describe(const NamedTensor& tensor) const;
-    // A tensor's name in quotes, for errors: as the files have it.
-    std::string shown(const std::string& name) const;
 
     // Called by the thread that loads, with the bytes of tensors that a device has taken; may be
     // empty.
@@ -95,6 +93,8 @@ class Checkpoint {
         std::string name;
         std::unique_ptr<const InputFile> bytes;
     };
+    // A tensor's name in quotes, for errors: as the files have it.
+    std::string shown(const std::string& name) const;
     const InputFile& file_of(const NamedTensor& tensor) const;
     // Reads rows as they are stored, before spread_rows.
     void read_stored(const NamedTensor& tensor, DType as, size_t first,

@@ -56,12 +56,13 @@ fs::path hugging_face_cache() {
 
 fs::path repository_in_cache(const fs::path& cache, const std::string& org,
                              const std::string& name) {
-    return cache / ("models--" + org + "--" + name);
+    return cache.empty() ? cache : cache / ("models--" + org + "--" + name);
 }
 
 fs::path cached_snapshot(const fs::path& repository) {
     constexpr size_t kMaxRefBytes = 256;
     std::error_code ignored;
+    if (repository.empty()) return {};
     const fs::path reference = repository / "refs" / "main";
     if (!fs::exists(reference, ignored)) return {};
     std::string commit = read_text(reference, kMaxRefBytes);

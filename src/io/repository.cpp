@@ -1,6 +1,7 @@
 #include "io/repository.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <optional>
 
@@ -185,23 +186,43 @@ std::string without_hub_prefix(const std::string& text) {
 
 namespace {
 
+// "a b" for "a%20b".
+std::string unescaped(const std::string& text) {
+    std::string plain;
+    for (size_t i = 0; i < text.size(); ++i) {
+        int byte = 0;
+        const char* end = text.data() + std::min(text.size(), i + 3);
+        if (text[i] == '%' &&
+            std::from_chars(text.data() + i + 1, end, byte, 16).ptr == text.data() + i + 3) {
+            plain += char(byte);
+            i += 2;
+        } else {
+            plain += text[i];
+        }
+    }
+    return plain;
+}
+
 // Cuts an address behind the repository's name. Returns the file that it names, if that is a GGUF
 // file. Throws UsageError for another revision than main.
 std::string cut_page(std::string& address) {
-    address = address.substr(0, address.find('?'));
-    std::string file;
-    for (const std::string page : {"/tree/", "/blob/", "/resolve/"}) {
-        const size_t at = address.find(page);
-        if (at == address.npos) continue;
-        const std::string rest = address.substr(at + page.size());
-        const size_t slash = std::min(rest.find('/'), rest.size());
-        if (rest.substr(0, slash) != "main")
-            throw UsageError(in_quotes(address) + ": only the revision main can be downloaded");
-        if (lower_ascii(rest).ends_with(".gguf")) file = rest.substr(slash + 1);
-        address = address.substr(0, at);
-    }
+    address = address.substr(0, address.find_first_of("?#"));
+    size_t at = address.npos, end = 0;
+    for (const std::string page : {"/tree/", "/blob/", "/resolve/"})
+        if (const size_t found = address.find(page); found < at)
+            at = found, end = found + page.size();
     if (address.ends_with('/')) address.pop_back();
-    return file;
+    if (at == address.npos) return "";
+    const std::string rest = unescaped(address.substr(std::min(end, address.size())));
+    const size_t slash = std::min(rest.find('/'), rest.size());
+    if (rest.substr(0, slash) != "main")
+        throw UsageError(in_quotes(address) + ": only the revision main can be downloaded");
+    const std::string file = slash < rest.size() ? rest.substr(slash + 1) : "";
+    const std::string lower = lower_ascii(file);
+    if (lower.find(".gguf") != lower.npos && !lower.ends_with(".gguf"))
+        throw UsageError(in_quotes(address) + ": an address of a GGUF file ends with .gguf");
+    address = address.substr(0, at);
+    return lower.ends_with(".gguf") ? file : "";
 }
 
 }  // namespace
@@ -257,22 +278,23 @@ std::vector<GgufModel> gguf_models_of(const std::vector<RepositoryFile>& files) 
 
 namespace {
 
-// The model that the file is a part of. Throws Error if there is none.
-Parts model_with(const RepositoryName& name, const std::map<std::string, Parts>& models) {
-    for (const auto& [stem, parts] : models)
-        for (const RepositoryFile& part : parts)
-            if (part.path == name.file) return parts;
-    throw Error(name.id() + ": no model is in " + in_quotes(name.file) +
-                (models.empty() ? "" : "; there are " + choices_of(models)));
-}
-
 // For an error: which split file lacks parts; empty if none does.
 std::string missing_parts(const std::vector<RepositoryFile>& files) {
     for (const RepositoryFile& file : files)
         if (const std::optional<GgufName> name = gguf_name(file.path); name && name->parts > 1)
-            return " (of " + in_quotes(name->stem) + " not all " + std::to_string(name->parts) +
-                   " parts are there)";
+            return "; " + in_quotes(name->stem) + " has " + std::to_string(name->parts) +
+                   " parts, and some of them are missing";
     return "";
+}
+
+// The model that the file is a part of. Throws Error if there is none.
+Parts model_with(const RepositoryName& name, const std::map<std::string, Parts>& models,
+                 const std::vector<RepositoryFile>& files) {
+    for (const auto& [stem, parts] : models)
+        for (const RepositoryFile& part : parts)
+            if (part.path == name.file) return parts;
+    throw Error(name.id() + ": no model is in " + in_quotes(name.file) +
+                (models.empty() ? missing_parts(files) : "; there are " + choices_of(models)));
 }
 
 }  // namespace
@@ -280,7 +302,7 @@ std::string missing_parts(const std::vector<RepositoryFile>& files) {
 ModelFilesChoice choose_model(const std::vector<RepositoryFile>& files,
                               const RepositoryName& name) {
     const std::map<std::string, Parts> models = gguf_models(files);
-    if (!name.file.empty()) return {model_with(name, models), true};
+    if (!name.file.empty()) return {model_with(name, models, files), true};
     const std::string quant = name.quant.empty() ? kUsualQuant : name.quant;
     if (models.size() == 1 && name.quant.empty()) return {models.begin()->second, true};
     std::map<std::string, Parts> wanted;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <set>
 
 #include "core/error.h"
@@ -30,10 +31,11 @@ namespace {
 // The layer of a tensor of the target; -1: it belongs to none.
 int layer_of(std::string_view name) {
     constexpr std::string_view kBefore = "model.layers.";
+    if (!name.starts_with(kBefore)) return -1;
     int layer = -1;
-    if (name.starts_with(kBefore))
+    const auto [rest, error] =
         std::from_chars(name.data() + kBefore.size(), name.data() + name.size(), layer);
-    return layer;
+    return error == std::errc::result_out_of_range ? INT_MAX : layer;
 }
 
 }  // namespace
@@ -49,14 +51,12 @@ void refuse_other_weights(const ModelConfig& config, const Checkpoint& checkpoin
     };
     for (const auto& [name, tensor] : checkpoint.tensors()) {
         if (known.contains(name)) continue;
-        const auto refuse = [&, &name = name](const std::string& why) {
-            throw Error(checkpoint.folder().string() + ": tensor " + checkpoint.shown(name) +
-                        " is there, but the configuration " + why);
+        const auto refuse = [&checkpoint, &tensor = tensor](const std::string& why) {
+            throw Error(checkpoint.describe(tensor) + " is there, but the configuration " + why);
         };
         const int layer = layer_of(name);
         if (layer >= config.layers) refuse("has " + std::to_string(config.layers) + " layers");
-        if (layer >= 0 && name.ends_with(".weight") && tensor.shape.size() > 1)
-            refuse("asks for no such weight");
+        if (layer >= 0 && name.ends_with(".weight")) refuse("asks for no such weight");
         if (name.ends_with(".bias") && known.contains(weight_beside(name)))
             refuse("asks for no such bias");
     }

@@ -20,7 +20,7 @@ std::vector<TensorShape> tensors_loaded(const ModelConfig& config,
 // The tensors of a target under their published names.
 std::vector<TensorShape> target_tensors(const ModelConfig& config);
 
-// Throws Error if a target's files have a layer, a matrix of a layer or a bias beside a loaded
+// Throws Error if a target's files have a layer, a weight of a layer or a bias beside a loaded
 // weight for which the configuration does not ask: without it the model would compute something
 // else.
 void refuse_other_weights(const ModelConfig& config, const Checkpoint& checkpoint);

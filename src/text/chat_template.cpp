@@ -31,6 +31,20 @@ Variable message_variable(const Json& message) {
     return {std::move(members), kForeign};
 }
 
+// Variables of the conversation itself, which kwargs must not replace, and as JSON the value that
+// asks for nothing.
+struct ReservedVariable {
+    const char *name, *neutral = "null";
+};
+constexpr ReservedVariable kReserved[] = {
+    {"messages"},  {"tools", "[]"}, {"add_generation_prompt", "true"}, {"bos_token"}, {"eos_token"},
+    {"unk_token"}, {"pad_token"}};
+
+bool is_reserved(const std::string& name) {
+    return std::any_of(std::begin(kReserved), std::end(kReserved),
+                       [&](const ReservedVariable& variable) { return name == variable.name; });
+}
+
 Variable::Object variables_of(const Conversation& conversation, const NamedTokens& tokens) {
     Variable::List messages;
     for (const Json& message : *conversation.messages.array())
@@ -52,7 +66,7 @@ Variable::Object variables_of(const Conversation& conversation, const NamedToken
     for (const auto& [name, text] : tokens) add(name, Variable(Json(text), kTrusted));
     if (conversation.kwargs.object())
         for (const auto& [name, value] : *conversation.kwargs.object())
-            add(name, Variable(value, kForeign));
+            if (!is_reserved(name)) add(name, Variable(value, kForeign));
     return all;
 }
 
@@ -71,9 +85,10 @@ void Conversation::put_first(const std::string& role, const std::string& content
 }
 
 std::string reserved_variable(const Json& kwargs) {
-    for (const char* name : {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token",
-                             "unk_token", "pad_token"})
-        if (kwargs.find(name)) return name;
+    for (const ReservedVariable& variable : kReserved)
+        if (const Json* value = kwargs.find(variable.name);
+            value && !value->is_null() && value->dump() != variable.neutral)
+            return variable.name;
     return "";
 }
 
@@ -110,14 +125,16 @@ void join_text_parts(Conversation& conversation, const std::string& file) {
     Json::Array messages = *conversation.messages.array();
     for (size_t i = 0; i < messages.size(); ++i) {
         const Json* content = messages[i].find("content");
-        if (!content || content->string() || content->is_null()) continue;
+        if (!content || content->string()) continue;
         const std::string named = file + ": the content of message " + std::to_string(i + 1);
-        if (!content->array()) throw Error(named + " is neither a text nor a list of texts");
+        if (!content->array() && !content->is_null())
+            throw Error(named + " is neither a text nor a list of texts");
         std::string text;
-        for (const Json& part : *content->array()) {
-            const Json* piece = part.object() ? part.find("text") : nullptr;
-            if (!piece || !piece->string())
-                throw Error(named + " has a part without 'text'; only text is supported");
+        for (const Json& part : content->array() ? *content->array() : Json::Array{}) {
+            const Json *type = part.object() ? part.find("type") : nullptr,
+                       *piece = part.object() ? part.find("text") : nullptr;
+            if (!type || !type->string() || *type->string() != "text" || !piece || !piece->string())
+                throw Error(named + " has a part that is no text");
             text += *piece->string();
         }
         Json::Object joined;

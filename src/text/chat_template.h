@@ -22,7 +22,8 @@ struct Conversation {
 };
 
 // A member of `kwargs` that would take the place of the conversation's own variables: messages,
-// tools, add_generation_prompt and special tokens are reserved. "" if there is none.
+// tools, add_generation_prompt and special tokens are reserved, but for values that ask for
+// nothing. "" if there is none.
 std::string reserved_variable(const Json& kwargs);
 
 // Reads {"messages": ..., "tools": ..., "documents": ..., "kwargs": ...}, or a list of messages

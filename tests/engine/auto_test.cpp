@@ -62,6 +62,22 @@ INSTANTIATE_TEST_SUITE_P(All, AutoTexts,
                                     (std::get<1>(test.param) > 0 ? "_sampled" : "_greedy");
                          });
 
+// With a single head there is nothing to pick: best drafts what grafted does.
+TEST(Auto, WithOneHeadIsGrafted) {
+    std::vector<int> nodes;
+    for (const char* method : {"grafted", "best"}) {
+        Bundled model(options_with({"eagle3"}, DType::F16, method));
+        const auto drafting = model.drafting(chosen(method));
+        drafting.drafter->cost_aware()->set_costs(kCheap);
+        const GenerationResult result =
+            model.run(*drafting.session, model.request(model.encode(sixty_prompts()[0]), 40));
+        nodes.push_back(result.stats.cycle_nodes);
+        nodes.push_back(result.stats.cycles);
+    }
+    EXPECT_EQ(nodes[0], nodes[2]);
+    EXPECT_EQ(nodes[1], nodes[3]);
+}
+
 // A text that is cut, continued differently and forked, while each drafter that best picks among
 // has read another number of its tokens.
 TEST(Auto, FollowsTextsThatAreCut) {

@@ -160,7 +160,11 @@ TEST(RepositoryName, MayBeThePageOfAFile) {
     EXPECT_EQ(file.file, "a/m.GGUF");
     for (const char* text : {"hf.co/org/name/tree/main", "hf.co/org/name/blob/main/config.json"})
         EXPECT_EQ(parse_repository_name(text).file, "") << text;
-    EXPECT_THROW(parse_repository_name("hf.co/org/name/resolve/v2/m.gguf"), UsageError);
+    EXPECT_EQ(parse_repository_name("hf.co/org/name/blob/main/tree/m%20a.gguf#x").file,
+              "tree/m a.gguf");
+    for (const char* text : {"hf.co/org/name/resolve/v2/m.gguf",
+                             "hf.co/org/name/blob/main/m.gguf:F16", "hf.co/org/name/tree/v2"})
+        EXPECT_THROW(parse_repository_name(text), UsageError) << text;
 }
 
 }  // namespace

@@ -127,11 +127,21 @@ TEST(ChatRequest, WaysToChooseThatAreNotThereAreRefused) {
     for (const char* bad :
          {R"("no_repeat_ngram_size":2)", R"("bad_words_ids":[[1]])", R"("regex":"a")",
           R"("guided_decoding":{"regex":"a"})", R"("add_generation_prompt":false)",
+          R"("continue_final_message":true)", R"("continue_final_message":true)",
           R"("epsilon_cutoff":0.1)", R"("truncate_prompt_tokens":5)"})
         EXPECT_EQ(refusal(parse_chat_request, chat_with(bad)).code, "unsupported_parameter") << bad;
     for (const char* neutral : {R"("no_repeat_ngram_size":0)", R"("banned_strings":[])",
                                 R"("add_generation_prompt":true)", R"("repeat_last_n":64)"})
         EXPECT_NO_THROW(parse_chat_request(chat_with(neutral))) << neutral;
+}
+
+// vLLM's way to ask for what happens here anyway.
+TEST(ChatRequest, AnAnswerGoesOnWhereTheAssistantSpokeLast) {
+    EXPECT_NO_THROW(parse_chat_request(
+        R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}],)"
+        R"("add_generation_prompt":false,"continue_final_message":true})"));
+    EXPECT_NO_THROW(parse_chat_request(
+        chat_with(R"("add_generation_prompt":true,"continue_final_message":false)")));
 }
 
 TEST(ChatRequest, JoinIsAskedForOrNamesAConversation) {

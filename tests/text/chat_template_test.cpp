@@ -151,8 +151,11 @@ TEST(ChatTemplate, AConversationsOwnVariablesAreReserved) {
     EXPECT_EQ(reserved_variable(Json::parse(R"({"enable_thinking":false,"documents":[]})", "x")),
               "");
     EXPECT_EQ(reserved_variable(Json()), "");
+    EXPECT_EQ(reserved_variable(
+                  Json::parse(R"({"tools":[],"messages":null,"add_generation_prompt":true})", "x")),
+              "");
     for (const char* name : {"messages", "tools", "add_generation_prompt", "bos_token"})
-        EXPECT_EQ(reserved_variable(Json::Object{{name, Json()}}), name);
+        EXPECT_EQ(reserved_variable(Json::Object{{name, 5}}), name);
     EXPECT_NE(error_of([] {
                   read_conversation(R"({"messages":[{"role":"user","content":"a"}],)"
                                     R"("kwargs":{"messages":[]}})",

@@ -110,7 +110,7 @@ const std::vector<BadCase> kUsage = {
     usage("LookaheadNoNumbers", {"--lookahead", "7,5"}, {"--lookahead", "W,N,G", "'7,5'"}),
     usage("ProposalsUnknown", {"--proposals", "best"}, {"--proposals", "'best'"}),
     usage("AcceptUnknown", {"--accept", "half"}, {"--accept", "keyed|p/q", "'half'"}),
-    usage("AcceptDrawnOfDefault", {"--accept", "p/q"}, {"p/q", "chain or eagle1", "not eagle2"}),
+    usage("AcceptDrawnOfDefault", {"--accept", "p/q"}, {"p/q", "chain or eagle1", "not grafted"}),
     usage("AcceptDrawnOfEagle3", {"--accept", "p/q", "--draft", "eagle3", "--head", "target-eagle"},
           {"p/q", "chain or eagle1", "not eagle3"}),
     usage("AcceptDrawnOfLookup", {"--accept", "p/q", "--draft", "lookup"}, {"p/q", "not lookup"}),

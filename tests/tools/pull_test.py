@@ -5,6 +5,7 @@ import hashlib
 import http.server
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -82,10 +83,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
         self.connection.close()
 
-    def answer_without_length(self, data=MODEL + b"more"):
+    def answer_without_length(self, data=MODEL + b"more", **headers):
         """An answer that ends with its connection."""
         self.send_response(200)
-        self.send_header("Connection", "close")
+        for name, value in ({"Connection": "close"} | headers).items():
+            self.send_header(name.replace("_", "-"), value)
         self.end_headers()
         self.wfile.write(data)
         self.close_connection = True
@@ -211,7 +213,7 @@ class PullTest(unittest.TestCase):
         self.assertTrue(path.endswith("/Q8_0/m-Q8_0-00001-of-00002.gguf"))
         self.assertTrue(os.path.exists(path.replace("00001-of", "00002-of")))
         del hub.files["Q8_0/m-Q8_0-00002-of-00002.gguf"]
-        self.fails(hub, "not all 2 parts are there")
+        self.fails(hub, "has 2 parts, and some of them are missing")
 
     def test_an_address_names_a_file(self):
         hub = Hub({"m-Q4_K_M.gguf": MODEL, "m-F16.gguf": MODEL + b"16", "a/m-Q8_0.gguf": b"a", "b/m-Q8_0.gguf": b"b"})
@@ -284,8 +286,10 @@ class PullTest(unittest.TestCase):
         has_head, err = self.drafter_of(hub, "-hf", "org/name", **self.knows_head())
         self.assertFalse(has_head)
         self.assertIn("(without a head: ", err)
-        asked = self.run_aerie(hub, "info", "-hf", "org/name", "--head", "hf:org/head")
-        self.assertEqual(asked.returncode, 1, asked.stderr)
+        for asked in (["--head", "hf:org/head"], ["--draft", "eagle3"], ["--draft-weights", "f16"]):
+            result = self.run_aerie(hub, "info", "-hf", "org/name", *asked, **self.knows_head())
+            self.assertEqual(result.returncode, 1, asked)
+            self.assertIn("128", result.stderr)
 
     def test_a_table_of_heads_that_is_none(self):
         hub = Hub(files_of(folder))
@@ -312,6 +316,23 @@ class PullTest(unittest.TestCase):
         self.assertEqual(self.remove("org/name", "-y").returncode, 0)
         self.assertEqual(os.listdir(self.cache), [])
         self.assertEqual(self.remove("org/name", "-y").returncode, 1)
+
+    def test_the_file_of_an_address_is_deleted_alone(self):
+        hub = Hub({"m-Q4_K_M.gguf": MODEL, "m-F16.gguf": MODEL + b"16"})
+        page = "https://huggingface.co/org/name/blob/main/m-F16.gguf"
+        kept, gone = self.works(hub), self.works(hub, page)
+        self.assertEqual(self.remove("--yes", page).returncode, 0)
+        self.is_model(kept)
+        self.assertFalse(os.path.exists(gone))
+        again = self.remove("--yes", page)
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("'m-F16.gguf': not in the Hugging Face cache", again.stderr)
+
+    def test_without_a_home_the_password_file_knows_it(self):
+        variables = self.environment(None)
+        del variables["HOME"], variables["HF_HUB_CACHE"]
+        result = subprocess.run([program, "info", "org/none"], env=variables, capture_output=True, text=True, timeout=60)
+        self.assertIn(os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".cache"), result.stderr)
 
     def test_the_cache_of_aerie_is_shown_and_cleared(self):
         kept = os.path.join(self.home.name, ".cache", "aerie")
@@ -437,6 +458,19 @@ class PullTest(unittest.TestCase):
         hub.seen.clear()
         self.is_model(self.works(hub))
         self.assertEqual([headers["Range"] for _, headers in hub.seen if "Range" in headers], [])
+
+    def test_a_page_leaves_what_has_come(self):
+        hub = Hub({"model.gguf": MODEL})
+        hub.faults["model.gguf"] = [lambda handler: handler.cut(MODEL[:5000], len(MODEL)), lambda handler: handler.answer(403)]
+        self.fails(hub, "private")
+        for wrong in (lambda handler: handler.answer(200, b""), lambda handler: handler.answer(200, b"<html>"),
+                      lambda handler: handler.answer_without_length(b"<html>", Content_Type="text/html; charset=utf-8")):
+            hub.faults["model.gguf"] = [wrong]
+            self.fails(hub, "the server sends ")
+            path = os.path.join(self.cache, "models--org--name", "blobs", self.blobs(".incomplete")[0])
+            self.assertEqual(os.path.getsize(path), 5000)
+        self.is_model(self.works(hub))
+        self.assertEqual(hub.seen[-1][1]["Range"], "bytes=5000-")
 
     def test_another_part_than_was_asked_for(self):
         hub = Hub({"model.gguf": MODEL})

@@ -22,7 +22,7 @@ constexpr ChangingMember kForms[] = {
     {"grammar", R"("")"},   {"json_schema", "{}"}, {"structured_outputs", ""},
     {"guided_json", ""},    {"guided_regex", ""},  {"guided_choice", ""},
     {"guided_grammar", ""}, {"format", R"("")"},   {"guided_decoding", ""},
-    {"regex", ""},          {"ebnf", ""},          {"structural_tag", ""}};
+    {"regex", R"("")"},     {"ebnf", R"("")"},     {"structural_tag", ""}};
 
 // Other ways to choose tokens, and other inputs and outputs.
 constexpr ChangingMember kWays[] = {{"mirostat", "0"},
@@ -49,8 +49,6 @@ constexpr ChangingMember kWays[] = {{"mirostat", "0"},
                                     {"skip_special_tokens", "true"},
                                     {"prompt_logprobs", "0"},
                                     {"truncate_prompt_tokens", ""},
-                                    {"add_generation_prompt", "true"},
-                                    {"continue_final_message", "false"},
                                     {"n_probs", "0"},
                                     {"lora", "[]"},
                                     {"documents", "[]"},

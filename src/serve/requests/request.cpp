@@ -159,6 +159,17 @@ void read_join(RequestFields& fields, CompletionRequest& request) {
     request.join = value->string() || *value->boolean();
 }
 
+// vLLM's members that ask to go on with the assistant's last message, which is what happens here if
+// the last message is the assistant's, and only then.
+void check_continuation(RequestFields& fields, const CompletionRequest& request) {
+    const bool ends = !fields.flag("add_generation_prompt").value_or(true);
+    const bool goes_on = fields.flag("continue_final_message").value_or(false);
+    const Json& last = request.messages.array()->back();
+    if ((ends || goes_on) && *last.find("role")->string() != "assistant")
+        throw not_supported("an answer that goes on needs a last message of the assistant",
+                            goes_on ? "continue_final_message" : "add_generation_prompt");
+}
+
 Problem wrong_prompt() {
     return bad_request("prompt must be a string, a list of token ids, or a list of these", "prompt",
                        "invalid_type");
@@ -198,6 +209,7 @@ CompletionRequest parse_chat_request(std::string_view json) {
     request.is_chat = true;
     request.messages = messages_of(fields.take("messages"), request.ignored);
     read_options(fields, request);
+    check_continuation(fields, request);
     if (request.max_tokens == 0) request.max_tokens = -1;  // some front ends mean "no limit"
     request.with_logprobs = fields.flag("logprobs").value_or(false);
     if (const auto top = fields.whole("top_logprobs", 0, 20)) {
