@@ -146,15 +146,14 @@ void join_text_parts(Conversation& conversation, const std::string& file) {
 }
 
 std::string take_begun_answer(Conversation& conversation) {
-    Json::Array messages = *conversation.messages.array();
+    const Json::Array& messages = *conversation.messages.array();
     if (messages.empty()) return "";
     const Json *role = messages.back().find("role"), *content = messages.back().find("content");
     if (!role || !role->string() || *role->string() != "assistant" || !content ||
         !content->string())
         return "";
     std::string text = *content->string();
-    messages.pop_back();
-    conversation.messages = std::move(messages);
+    conversation.messages = Json::Array(messages.begin(), messages.end() - 1);
     return text;
 }
 
