@@ -32,8 +32,13 @@ std::unique_ptr<Backend> open() {
     const char* device = std::getenv("AERIE_DEVICE");
     const char* threads = std::getenv("AERIE_THREADS");
     auto backend = open_device(device ? device : "", {.threads = threads ? std::atoi(threads) : 0});
-    backend->reserve(
-        {.rows = 64, .top_k = 10, .widest = 11264, .vocab = 32000, .context = 2048, .heads = 32});
+    backend->reserve({.rows = 64,
+                      .top_k = 10,
+                      .widest = 11264,
+                      .vocab = 32000,
+                      .context = 4160,
+                      .heads = 32,
+                      .head_dim = 128});
     return backend;
 }
 
@@ -54,12 +59,20 @@ class Tensors {
         device().write(t, random_matrix(rows, cols, 1, deviation).data.data());
         return t;
     }
-    // Rows of a prefill from this position on.
+    // Rows of a cache with random values in f16.
+    Tensor cache(int rows, int cols) {
+        const RandomWeights values(DType::F16, 1);
+        std::vector<std::byte> bytes(dense_bytes(DType::F16, rows, cols));
+        values.fill("cache", 0, bytes);
+        const Tensor t = make(rows, cols, DType::F16);
+        device().write(t, bytes.data());
+        return t;
+    }
+    // The rows of a tree of siblings behind so many positions.
     Rows rows(int count, int position) {
         std::vector<Row> rows(static_cast<size_t>(count));
         for (int i = 0; i < count; ++i)
-            rows[size_t(i)] = {
-                .position = position + i, .slot = position + i, .prefix = position + i};
+            rows[size_t(i)] = {.position = position, .slot = position + i, .prefix = position};
         const Tensor block = make(count, kRowInts, DType::I32);
         device().write(block, rows.data());
         return {block};
@@ -132,13 +145,14 @@ void bench_matmul(State& state, DType type, MatrixSize size, int rows) {
     state.counters["MAC/s"] = Counter(runs * rows * size.outputs * size.inner, Counter::kIsRate);
 }
 
-void bench_attention(State& state, int rows, int position) {
-    const AttentionShape shape{32, 4, 64};
-    constexpr int kContext = 2048;
+// The shapes of TinyLlama-1.1B, SmolLM2-135M, Llama-3.2-1B and Qwen3-1.7B.
+constexpr AttentionShape kShapes[] = {{32, 4, 64}, {9, 3, 64}, {32, 8, 64}, {16, 8, 128}};
+constexpr int kContext = 4096 + 64;
+
+void bench_attention(State& state, AttentionShape shape, int rows, int position) {
     const int columns = shape.kv_heads * shape.head_dim;
     Tensors tensors;
-    const KvLayer kv{tensors.make(kContext, columns, DType::F16),
-                     tensors.make(kContext, columns, DType::F16),
+    const KvLayer kv{tensors.cache(kContext, columns), tensors.cache(kContext, columns),
                      tensors.make(1, kContext / kPageSize, DType::I32)};
     std::vector<int32_t> pages(kContext / kPageSize);
     std::iota(pages.begin(), pages.end(), 0);
@@ -149,7 +163,7 @@ void bench_attention(State& state, int rows, int position) {
     repeat(state, [&] {
         device().run(Attention{out, qkv, block, shape, kv, shape.usual_scale()});
     });
-    const double macs = 2.0 * rows * (position + rows / 2.0) * shape.heads * shape.head_dim;
+    const double macs = 2.0 * rows * (position + 1) * shape.heads * shape.head_dim;
     state.counters["MAC/s"] = Counter(double(state.iterations()) * macs, Counter::kIsRate);
 }
 
@@ -221,9 +235,6 @@ void add_all() {
                     bench_matmul, type, size, rows);
     for (const int rows : kWideRows) {
         const std::string suffix = "/rows:" + std::to_string(rows);
-        for (const int position : {60, 500, 1900})
-            add("attention/at:" + std::to_string(position) + suffix, bench_attention, rows,
-                position);
         for (const DType type : {DType::F32, DType::I8G32}) {
             add(std::string("rms_norm/") + name(type) + suffix, bench_rms_norm, type, rows);
             add(std::string("swiglu/") + name(type) + suffix, bench_swiglu, type, rows);
@@ -231,6 +242,13 @@ void add_all() {
         for (const NamedFilters& one : kFilters)
             add(std::string("sample/") + one.name + suffix, bench_sample, one.filters, rows);
     }
+    for (const AttentionShape& shape : kShapes)
+        for (const int position : {60, 500, 4096})
+            for (const int rows : {1, 2, 8, 60})
+                add("attention/" + std::to_string(shape.heads) + ":" +
+                        std::to_string(shape.kv_heads) + "x" + std::to_string(shape.head_dim) +
+                        "/at:" + std::to_string(position) + "/rows:" + std::to_string(rows),
+                    bench_attention, shape, rows, position);
     add("top_k/rows:10", bench_top_k, 10);
     add("noise/depths:7", bench_noise, 7);
 }

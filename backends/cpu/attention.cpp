@@ -1,7 +1,8 @@
 // Attention of some rows, for the query heads of one kv head. The history is cut into chunks of 64
 // logical positions; each chunk has its own maximum of S and sum of P, and chunks are merged in
-// order. Slots only say where to load from, and it changes no bit which queries share a load.
-// Positions of the first chunk that lie before a row's window count as -inf.
+// order. Slots only say where to load from, and it changes no bit which queries share a load, nor
+// which threads compute which chunks. Positions of the first chunk that lie before a row's window
+// count as -inf.
 #include "cpu/columns.h"
 #include "cpu/isa_kernels.h"
 #include "cpu/tile.h"
@@ -10,84 +11,106 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-constexpr int kChunk = 64;
+constexpr int kMostTogether = kRegisters == 32 ? 6 : kParts == 2 ? 4 : 3;  // queries of a tile
+constexpr int kScalars = kMaxQueries + kLanes;  // queries, and room for whole vectors of them
 
-// One query head of one row, and its softmax so far.
-struct Query {
-    const float* q;
-    float* out;
-    float max, sum;
+// The queries of a task, and their softmax so far.
+struct Queries {
+    const float* q[kMaxQueries];
+    float* out[kMaxQueries];
+    float max[kScalars] = {}, sum[kScalars] = {};
 };
 
-// The cache rows of a chunk, in logical order. A row attends to [begin, end) of them.
+// The scores of some queries in one chunk, and their softmax.
+struct Scores {
+    float s[kMaxQueries][kChunk];  // S, then P
+    float max[kScalars] = {}, sum[kScalars] = {};
+    // How the chunk is merged into what came before: out = out * keep + chunk * weight.
+    float keep[kScalars], weight[kScalars];
+};
+
+// The cache rows of a chunk, in logical order. A row attends to [begin, end) of them; the pointers
+// beyond, up to the next multiple of 8, are valid too.
 template <class T>
 struct Chunk {
     const T* k[kChunk];
     const T* v[kChunk];
     int begin, end;
+    // The first key of the chunk that is read next, and elements between its keys; null if it is
+    // not known to lie in one page.
+    const T* next_k;
+    size_t next_stride;
 };
+
+// Asks for the cache line of each 64 bytes of a row, which no hardware prefetcher foresees: rows of
+// other kv heads lie between those of this one.
+template <class T>
+inline void prefetch_row(const T* row, int count) {
+    for (int i = 0; i < count; i += int(64 / sizeof(T))) __builtin_prefetch(row + i);
+}
 
 template <class T>
 void find_chunk(Chunk<T>& chunk, const Cache& cache, const History& h, int first) {
+    const auto place = [&](int i, size_t row) {
+        chunk.k[i] = static_cast<const T*>(cache.k) + row * cache.k_stride;
+        chunk.v[i] = static_cast<const T*>(cache.v) + row * cache.v_stride;
+    };
     const int left = h.position + 1 - first;
     chunk.begin = h.first > first ? h.first - first : 0;
     chunk.end = left < kChunk ? left : kChunk;
-    for (int i = chunk.begin; i < chunk.end; ++i) {
+    const int prefix = h.prefix - first < chunk.end ? h.prefix - first : chunk.end;
+    const int begin = chunk.begin / 8 * 8, end = (chunk.end + 7) / 8 * 8;
+    if (prefix > begin) {
+        const size_t page = size_t(h.pages[first / kChunk]) * kChunk;  // all of it is one page
+        for (int i = begin; i < prefix; ++i) place(i, page + size_t(i));
+    }
+    for (int i = prefix > begin ? prefix : begin; i < chunk.end; ++i) {
         const int position = first + i;
-        const int slot = position < h.prefix     ? position
-                         : position < h.position ? h.path[position - h.prefix]
-                                                 : h.slot;
-        const size_t row = size_t(h.pages[slot / kChunk]) * kChunk + size_t(slot % kChunk);
-        chunk.k[i] = static_cast<const T*>(cache.k) + row * cache.k_stride;
-        chunk.v[i] = static_cast<const T*>(cache.v) + row * cache.v_stride;
+        const int slot = position < h.position ? h.path[position - h.prefix] : h.slot;
+        place(i, size_t(h.pages[slot / kChunk]) * kChunk + size_t(slot % kChunk));
+    }
+    const bool has_next = h.prefix >= first + 2 * kChunk;
+    chunk.next_k = has_next ? static_cast<const T*>(cache.k) +
+                                  size_t(h.pages[first / kChunk + 1]) * kChunk * cache.k_stride
+                            : nullptr;
+    chunk.next_stride = cache.k_stride;
+    for (int i = chunk.end; i < end; ++i) {
+        chunk.k[i] = chunk.k[chunk.end - 1];
+        chunk.v[i] = chunk.v[chunk.end - 1];
     }
 }
 
-template <int R, int C, class T>
-void score_rows(float (&scores)[C][kChunk], const float* const (&q)[C], const Chunk<T>& chunk,
-                int first, int head_dim) {
-    const T* rows[R];
-    for (int r = 0; r < R; ++r) rows[r] = chunk.k[first + r];
-    Tile<R, C> tile;
-    tile.clear();
-    tile.run(rows, q, head_dim);
-    float sums[C][R];
-    tile.sums(sums);
-    for (int c = 0; c < C; ++c)
-        for (int r = 0; r < R; ++r) scores[c][first + r] = sums[c][r];
-}
-
-// S of the chunk, scaled; -inf outside [begin, end).
+// S of C queries, scaled; -inf outside [begin, end).
 template <int C, class T>
-void score(float (&scores)[C][kChunk], Query* const* queries, const Chunk<T>& chunk,
+void score(float (*scores)[kChunk], const float* const* queries, const Chunk<T>& chunk,
            const AttentionTask& task) {
     constexpr int R = tile_rows(C);
     const float* q[C];
-    for (int c = 0; c < C; ++c) {
-        q[c] = queries[c]->q;
-        for (int i = 0; i < kChunk; i += kLanes) store(scores[c] + i, splat(-__builtin_inff()));
+    for (int c = 0; c < C; ++c) q[c] = queries[c];
+    for (int i = chunk.begin / R * R; i < chunk.end; i += R) {
+        const T* rows[R];
+        for (int r = 0; r < R; ++r) {
+            rows[r] = chunk.k[i + r];
+            prefetch_row(chunk.v[i + r], task.head_dim);
+        }
+        Tile<R, C> tile;
+        tile.run(rows, q, task.head_dim);
+        float sums[C][R];
+        tile.sums(sums);
+        for (int c = 0; c < C; ++c) __builtin_memcpy(scores[c] + i, sums[c], sizeof(sums[c]));
     }
-    int i = chunk.begin;
-    for (; i + R <= chunk.end; i += R) score_rows<R, C>(scores, q, chunk, i, task.head_dim);
-    for (; i < chunk.end; ++i) score_rows<1, C>(scores, q, chunk, i, task.head_dim);
     const F32x16 scale = splat(task.scale);
-    for (int c = 0; c < C; ++c)
+    for (int c = 0; c < C; ++c) {
+        for (int i = 0; i < chunk.begin; ++i) scores[c][i] = -__builtin_inff();
+        for (int i = chunk.end; i < kChunk; ++i) scores[c][i] = -__builtin_inff();
         for (int j = 0; j < kChunk; j += kLanes) store(scores[c] + j, load(scores[c] + j) * scale);
+    }
 }
 
 float largest(const float* x) {
     F32x16 lanes = load(x);
     for (int i = kLanes; i < kChunk; i += kLanes) lanes = max(load(x + i), lanes);
-    float values[kLanes], best = -__builtin_inff();
-    store(values, lanes);
-    for (float value : values) best = value > best ? value : best;
-    return best;
-}
-
-float exp_of(float x) {
-    float lanes[kLanes];
-    store(lanes, exp(splat(x)));
-    return lanes[0];
+    return largest_lane(lanes);
 }
 
 // Replaces S by P = exp(S - shift); returns the sum of P.
@@ -101,114 +124,166 @@ float exponentials(float* scores, float shift) {
     return sum(total);
 }
 
-// How a chunk is merged into what came before: out = out * keep + chunk * weight.
-struct Merge {
-    float keep, weight;
-};
-
-Merge softmax(Query& query, float* scores) {
-    const float chunk_max = largest(scores);
-    const float chunk_sum = exponentials(scores, chunk_max);
-    const float new_max = chunk_max > query.max ? chunk_max : query.max;
-    const Merge merge = {exp_of(query.max - new_max), exp_of(chunk_max - new_max)};
-    query.max = new_max;
-    query.sum = query.sum * merge.keep + chunk_sum * merge.weight;
-    return merge;
+// Takes the softmax of a chunk into that of the queries [first, first + count), and says how to
+// merge the chunk.
+void merge_softmax(Queries& queries, Scores& chunk, int first, int count) {
+    for_lanes(count, [&](int i, int n) {
+        float* const query_max = queries.max + first + i;
+        float* const query_sum = queries.sum + first + i;
+        const F32x16 old_max = load(query_max), chunk_max = load(chunk.max + i);
+        const F32x16 new_max = max(chunk_max, old_max);
+        const F32x16 keep = exp(old_max - new_max), weight = exp(chunk_max - new_max);
+        store(chunk.keep + i, keep);
+        store(chunk.weight + i, weight);
+        store_some(query_max, new_max, n);
+        store_some(query_sum, load(query_sum) * keep + load(chunk.sum + i) * weight, n);
+    });
 }
 
-// Merges P V of N * 16 elements from d on into the outputs of C queries.
-template <int N, int C, class T>
-void mix(Query* const* queries, const float (&p)[C][kChunk], const Merge (&merges)[C],
+// Merges a chunk's part of an output, whose first element is at `place`.
+inline void merge(float* place, Part chunk, Part keep, Part weight) {
+    store_part(place, load_part(place) * keep + chunk * weight);
+}
+
+// P V of N registers from element d on, for C queries: merged into their outputs, or as it is.
+template <bool is_merged, int N, int C, class T>
+void mix(float* const* outs, const float (*p)[kChunk], const float* keep, const float* weight,
          const Chunk<T>& chunk, int d) {
-    F32x16 lanes[C][N];
+    Part lanes[C][N];
     for (auto& query : lanes)
-        for (F32x16& lane : query) lane = splat(0.0f);
+        for (Part& part : query) part = splat_part(0.0f);
     for (int i = chunk.begin; i < chunk.end; ++i) {
-        F32x16 v[N];
-        for (int j = 0; j < N; ++j) v[j] = load(chunk.v[i] + d + j * kLanes);
+        Part v[N];
+        for (int j = 0; j < N; ++j) v[j] = held(load_part(chunk.v[i] + d + j * kPartLanes));
+        if (chunk.next_k) __builtin_prefetch(chunk.next_k + size_t(i) * chunk.next_stride + d);
         for (int c = 0; c < C; ++c) {
-            const F32x16 weight = splat(p[c][i]);
-            for (int j = 0; j < N; ++j) lanes[c][j] = lanes[c][j] + weight * v[j];
+            const Part share = splat_part(p[c][i]);
+            for (int j = 0; j < N; ++j) lanes[c][j] = lanes[c][j] + share * v[j];
         }
     }
     for (int c = 0; c < C; ++c)
         for (int j = 0; j < N; ++j) {
-            float* place = queries[c]->out + d + j * kLanes;
-            const F32x16 before = load(place) * splat(merges[c].keep);
-            store(place, before + lanes[c][j] * splat(merges[c].weight));
+            float* const place = outs[c] + d + j * kPartLanes;
+            if constexpr (is_merged)
+                merge(place, lanes[c][j], splat_part(keep[c]), splat_part(weight[c]));
+            else
+                store_part(place, lanes[c][j]);
         }
 }
 
-template <int C, class T>
-void attend_together(Query* const* queries, const Chunk<T>& chunk, const AttentionTask& task) {
-    float scores[C][kChunk];
-    Merge merges[C];
-    score<C>(scores, queries, chunk, task);
-    for (int c = 0; c < C; ++c) merges[c] = softmax(*queries[c], scores[c]);
-    constexpr int N = C == 1 ? 4 : 2;
-    int d = 0;
-    for (; d + N * kLanes <= task.head_dim; d += N * kLanes)
-        mix<N, C>(queries, scores, merges, chunk, d);
-    for (; d < task.head_dim; d += kLanes) mix<1, C>(queries, scores, merges, chunk, d);
-}
-
-template <class T>
-void attend_chunk(Query* const* queries, int count, const Chunk<T>& chunk,
-                  const AttentionTask& task) {
-    for_even_columns<3>(count, [&](auto columns, int first) {
-        attend_together<columns.value>(queries + first, chunk, task);
+// Attention of the queries [first, first + count) to one chunk, of which they attend to the same
+// cache rows: merged into their outputs and softmax, or as it is.
+template <bool is_merged, class T>
+void attend(Queries& queries, Scores& scores, int first, int count, const Chunk<T>& chunk,
+            const AttentionTask& task) {
+    for_even_columns<kMostTogether>(count, [&](auto columns, int c) {
+        score<columns.value>(scores.s + c, queries.q + first + c, chunk, task);
+    });
+    for (int i = 0; i < count; ++i) {
+        scores.max[i] = largest(scores.s[i]);
+        scores.sum[i] = exponentials(scores.s[i], scores.max[i]);
+    }
+    if constexpr (is_merged) merge_softmax(queries, scores, first, count);
+    for_even_columns<kMostTogether>(count, [&](auto columns, int c) {
+        constexpr int C = columns.value, N = kRegisters == 32 || C <= 2 ? 4 : 2, kLeast = kParts;
+        const auto mix_from = [&]<int n>(Constant<n>, int d) {
+            mix<is_merged, n, C>(queries.out + first + c, scores.s + c, scores.keep + c,
+                                 scores.weight + c, chunk, d);
+        };
+        int d = 0;
+        for (; d + N * kPartLanes <= task.head_dim; d += N * kPartLanes) mix_from(Constant<N>(), d);
+        for (; d < task.head_dim; d += kLanes) mix_from(Constant<kLeast>(), d);
     });
 }
 
-// Attention of all rows to the chunk that begins at position `first`. Rows of one sequence that
-// have all of it in their prefix read the same cache rows and are taken together; the others go one
-// by one.
-template <class T>
-void attend_rows(Query* queries, int first, const AttentionTask& task) {
-    Chunk<T> chunk;
-    Query *together[kMaxQueries], *alone[kMaxQueries];
-    int count = 0;
-    const History* shared = nullptr;
-    for (int r = 0; r < task.rows; ++r) {
+bool attends(const History& h, int first) {
+    return h.slot >= 0 && h.position >= first && h.first < first + kChunk;
+}
+
+// Whether all of the chunk lies in the row's prefix and window.
+bool has_whole(const History& h, int first) {
+    return h.first <= first && h.prefix >= first + kChunk;
+}
+
+// Calls visit(row, count) for the rows that attend to the chunk from position `first` on.
+// Neighbours of one sequence that have all of it in their prefix read the same cache rows and are
+// taken together; the others go one by one.
+template <class Visit>
+void each_run(const AttentionTask& task, int first, const Visit& visit) {
+    for (int r = 0, count = 0; r < task.rows; r += count) {
         const History& h = task.histories[r];
-        if (h.slot < 0 || h.position < first || h.first >= first + kChunk) continue;
-        const bool whole =
-            h.first <= first && h.prefix >= first + kChunk && (!shared || shared->pages == h.pages);
-        Query** list = whole ? together + count : alone;
-        for (int g = 0; g < task.group; ++g) list[g] = queries + r * task.group + g;
-        if (whole) {
-            shared = &h;
-            count += task.group;
-        } else {
-            find_chunk(chunk, task.cache, h, first);
-            attend_chunk(alone, task.group, chunk, task);
-        }
+        const auto joins = [&](const History& next) {
+            return has_whole(next, first) && attends(next, first) && next.pages == h.pages;
+        };
+        count = 1;
+        if (has_whole(h, first))
+            while (r + count < task.rows && joins(task.histories[r + count])) ++count;
+        if (attends(h, first)) visit(r, count);
     }
-    if (!shared) return;
-    find_chunk(chunk, task.cache, *shared, first);
-    attend_chunk(together, count, chunk, task);
+}
+
+Queries queries_of(const AttentionTask& task) {
+    Queries queries;
+    for (int i = 0; i < task.rows * task.group; ++i) {
+        const int r = i / task.group, offset = i % task.group * task.head_dim;
+        queries.q[i] = task.q + size_t(r) * task.q_stride + offset;
+        queries.out[i] = task.out + size_t(r) * task.out_stride + offset;
+        queries.max[i] = -__builtin_inff();
+        queries.sum[i] = 0;
+    }
+    return queries;
+}
+
+template <bool is_merged, class T>
+void attend_to_chunk(Queries& queries, Scores& scores, int first, const AttentionTask& task) {
+    each_run(task, first, [&](int r, int count) {
+        Chunk<T> chunk;
+        find_chunk(chunk, task.cache, task.histories[r], first);
+        attend<is_merged>(queries, scores, r * task.group, count * task.group, chunk, task);
+    });
 }
 
 template <class T>
-void attend(const AttentionTask& task) {
-    Query queries[kMaxQueries];
-    int earliest = __INT_MAX__, longest = -1;
+void attend_to_all(Queries& queries, const AttentionTask& task) {
+    Scores scores;
+    for (int i = 0; i < task.chunks; ++i)
+        attend_to_chunk<true, T>(queries, scores, (task.first_chunk + i) * kChunk, task);
+}
+
+// Points the outputs of the queries to the results of the task's i-th chunk.
+template <class T>
+void attend_alone(Queries& queries, int i, const AttentionTask& task) {
+    const int first = (task.first_chunk + i) * kChunk, all = task.rows * task.group;
+    Scores scores;
+    each_run(task, first, [&](int r, int count) {
+        Chunk<T> chunk;
+        find_chunk(chunk, task.cache, task.histories[r], first);
+        const int begin = r * task.group, taken = count * task.group;
+        const size_t place = size_t(i) * size_t(all) + size_t(begin);
+        for (int j = 0; j < taken; ++j)
+            queries.out[begin + j] =
+                task.results.values + (place + size_t(j)) * size_t(task.head_dim);
+        attend<false>(queries, scores, begin, taken, chunk, task);
+        for (int j = 0; j < taken; ++j) {
+            task.results.max[place + size_t(j)] = scores.max[j];
+            task.results.sum[place + size_t(j)] = scores.sum[j];
+        }
+    });
+}
+
+void clear_outputs(const AttentionTask& task) {
     for (int r = 0; r < task.rows; ++r) {
-        const History& h = task.histories[r];
-        if (h.slot >= 0 && h.first < earliest) earliest = h.first;
-        if (h.slot >= 0 && h.position > longest) longest = h.position;
-        float* out = task.out + size_t(r) * task.out_stride;
-        for (int i = 0; i < task.group * task.head_dim; ++i) out[i] = 0;
-        for (int g = 0; g < task.group; ++g)
-            queries[r * task.group + g] = {task.q + size_t(r) * task.q_stride + g * task.head_dim,
-                                           out + g * task.head_dim, -__builtin_inff(), 0.0f};
+        float* const out = task.out + size_t(r) * task.out_stride;
+        for (int i = 0; i < task.group * task.head_dim; i += kLanes) store(out + i, splat(0.0f));
     }
-    for (int first = earliest / kChunk * kChunk; first <= longest; first += kChunk)
-        attend_rows<T>(queries, first, task);
+}
+
+// Divides the outputs by the sums of P.
+void finish(const Queries& queries, const AttentionTask& task) {
     for (int i = 0; i < task.rows * task.group; ++i) {
         if (task.histories[i / task.group].slot < 0) continue;
-        const F32x16 scale = reciprocal(splat(queries[i].sum));
-        float* out = queries[i].out;
+        const F32x16 scale = reciprocal(splat(queries.sum[i]));
+        float* out = queries.out[i];
         for (int d = 0; d < task.head_dim; d += kLanes) store(out + d, load(out + d) * scale);
     }
 }
@@ -216,10 +291,43 @@ void attend(const AttentionTask& task) {
 }  // namespace
 
 void attention(const AttentionTask& task) {
+    Queries queries = queries_of(task);
+    clear_outputs(task);
     if (task.cache.type == Float::F16)
-        attend<Half>(task);
+        attend_to_all<Half>(queries, task);
     else
-        attend<float>(task);
+        attend_to_all<float>(queries, task);
+    finish(queries, task);
+}
+
+void attend_to_chunks(const AttentionTask& task, int first, int last) {
+    Queries queries = queries_of(task);
+    for (int i = first; i < last; ++i) {
+        if (task.cache.type == Float::F16)
+            attend_alone<Half>(queries, i, task);
+        else
+            attend_alone<float>(queries, i, task);
+    }
+}
+
+void merge_chunks(const AttentionTask& task) {
+    Queries queries = queries_of(task);
+    clear_outputs(task);
+    Scores chunk;
+    for (int i = 0; i < task.chunks; ++i)
+        each_run(task, (task.first_chunk + i) * kChunk, [&](int r, int count) {
+            const int begin = r * task.group, taken = count * task.group;
+            const size_t place = size_t(i) * size_t(task.rows * task.group) + size_t(begin);
+            __builtin_memcpy(chunk.max, task.results.max + place, size_t(taken) * sizeof(float));
+            __builtin_memcpy(chunk.sum, task.results.sum + place, size_t(taken) * sizeof(float));
+            merge_softmax(queries, chunk, begin, taken);
+            const float* values = task.results.values + place * size_t(task.head_dim);
+            for (int j = 0; j < taken; ++j, values += task.head_dim)
+                for (int d = 0; d < task.head_dim; d += kPartLanes)
+                    merge(queries.out[begin + j] + d, load_part(values + d),
+                          splat_part(chunk.keep[j]), splat_part(chunk.weight[j]));
+        });
+    finish(queries, task);
 }
 
 }  // namespace aerie::cpu::AERIE_ISA

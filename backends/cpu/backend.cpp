@@ -30,6 +30,7 @@ Capabilities describe(Isa isa, int threads, const std::string& device = "cpu") {
 struct ScratchLayout {
     std::vector<Scratch> threads;
     std::byte *packed, *quantised, *gathered;
+    float* chunks;
     size_t bytes;
     std::vector<std::pair<size_t, size_t>> gaps;  // between the parts: offset and bytes
 };
@@ -58,11 +59,18 @@ ScratchLayout lay_out_scratch(std::byte* memory, const Limits& limits, int threa
     take(layout.packed, (columns + kPackedStep) * (widest / kGroup + 1) * kPackedGroupBytes);
     take(layout.quantised, columns * (widest / kGroup) * sizeof(BlockI8G32));
     take(layout.gathered, limits.places > 0 ? columns * widest * sizeof(float) : 0);
+    take(layout.chunks, chunk_floats(limits));
     layout.bytes = size_t(end - memory);
     return layout;
 }
 
 }  // namespace
+
+size_t chunk_floats(const Limits& limits) {
+    constexpr int kRows = 4;  // at the full context; more rows of a shorter one
+    const int chunks = (limits.context + kChunk - 1) / kChunk;
+    return ChunkResults::size(chunks, std::min(limits.rows, kRows) * limits.heads, limits.head_dim);
+}
 
 int packed_columns(const Limits& limits) {
     return std::min(std::max(limits.rows, limits.places * kPackedStep), kMaxColumns);
@@ -98,6 +106,7 @@ void CpuBackend::do_reserve(const Limits& limits) {
     quantised_.offset_bytes = size_t(layout.quantised - memory);
     gathered_ = dense(scratch_memory_.get(), DType::F32, 0, 0);
     gathered_.offset_bytes = size_t(layout.gathered - memory);
+    chunks_ = layout.chunks;
 }
 
 void CpuBackend::write(Tensor to, const void* from) {

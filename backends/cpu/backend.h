@@ -22,6 +22,10 @@ struct Scratch {
 
 struct ExpertGroup;
 
+// The floats of scratch for the results of chunks of attention, which threads share if a pass has
+// few rows.
+size_t chunk_floats(const Limits& limits);
+
 // Packed columns that scratch has room for: those of one matmul, or of several experts' matmuls.
 int packed_columns(const Limits& limits);
 
@@ -88,6 +92,7 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
     std::byte* packed_ = nullptr;   // packed columns of one quantised matmul, or of several experts
     Tensor quantised_;              // I8G32: quantised x, for weights that also have float rows
     Tensor gathered_;               // rows of x that go to experts
+    float* chunks_ = nullptr;       // ChunkResults of one op
     WeightArena arena_;
 };
 

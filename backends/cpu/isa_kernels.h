@@ -14,6 +14,8 @@ void pack_weights(void* to, DType type, const float* from, int count);
 void rms_norm(float* out, const float* x, const float* weight, int count, float epsilon);
 void rope_append(const RopeTask& task);
 void attention(const AttentionTask& task);
+void attend_to_chunks(const AttentionTask& task, int first, int last);
+void merge_chunks(const AttentionTask& task);
 void gated(float* out, const float* gate, const float* up, int count, Activation activation);
 void add(float* out, const float* a, const float* b, int count);
 void noise(float* out, uint64_t seed, int position, int first, int count);

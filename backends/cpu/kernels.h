@@ -98,7 +98,28 @@ struct Cache {
     Float type;
 };
 
-// Some rows and one kv head; the query heads of its group are contiguous in q and out.
+// Positions of a chunk of attention, which are those of a page of the KV cache.
+constexpr int kChunk = 64;
+
+// The results of attention to each chunk by itself, before the chunks are merged.
+struct ChunkResults {
+    float* values;  // [chunks][queries][head_dim]: P V
+    float* max;     // [chunks][queries]: of S
+    float* sum;     // [chunks][queries]: of P
+
+    // The floats that the results of so many chunks take.
+    static constexpr size_t size(int chunks, int queries, int head_dim) {
+        return size_t(chunks) * size_t(queries) * size_t(head_dim + 2);
+    }
+    static ChunkResults in(float* memory, int chunks, int queries, int head_dim) {
+        const size_t count = size_t(chunks) * size_t(queries);
+        float* const max = memory + count * size_t(head_dim);
+        return {memory, max, max + count};
+    }
+};
+
+// Some rows and one kv head; the query heads of its group are contiguous in q and out. A query of
+// the task is a query head of one of its rows.
 struct AttentionTask {
     const float* q;  // queries of the first row
     float* out;
@@ -110,6 +131,9 @@ struct AttentionTask {
     float scale;
     Cache cache;               // from the first element of the kv head
     const History* histories;  // [rows]
+    int first_chunk;           // first chunk that any row attends to
+    int chunks;
+    ChunkResults results;  // unused if one call does all chunks
 };
 constexpr int kMaxQueries = 128;  // most rows * group of a task
 
@@ -139,7 +163,12 @@ struct Kernels {
     void (*pack_weights)(void* to, DType type, const float* from, int count);
     void (*rms_norm)(float* out, const float* x, const float* weight, int count, float epsilon);
     void (*rope_append)(const RopeTask& task);
+    // All chunks of the task.
     void (*attention)(const AttentionTask& task);
+    // The chunks [first, last) of the task by themselves, into its results; and what attention()
+    // would write, from the results of all chunks.
+    void (*attend_to_chunks)(const AttentionTask& task, int first, int last);
+    void (*merge_chunks)(const AttentionTask& task);
     void (*gated)(float* out, const float* gate, const float* up, int count, Activation activation);
     void (*add)(float* out, const float* a, const float* b, int count);
     // Gumbel noise of tokens [first, first + count); first is a multiple of 64.

@@ -33,6 +33,16 @@ inline void sum4(float* out, const F32x16* a) {
 }
 #endif
 
+// The sums of `count` vectors, sixteen at once as far as possible.
+template <int count>
+[[gnu::always_inline]] inline void sum_all(float* out, const F32x16* a) {
+    int done = 0;
+    for (; done + 16 <= count; done += 16) sum16(out + done, a + done);
+    for (; done + 8 <= count; done += 8) sum8(out + done, a + done);
+    for (; done + 4 <= count; done += 4) sum4(out + done, a + done);
+    for (; done < count; ++done) out[done] = sum(a[done]);
+}
+
 // A number as a type, for loops with constant bounds.
 template <int n>
 struct Constant {

@@ -35,6 +35,12 @@ inline U32x16 iota() {
             _mm256_setr_epi32(8, 9, 10, 11, 12, 13, 14, 15)};
 }
 
+inline Part splat_part(float x) {
+    return {_mm256_set1_ps(x)};
+}
+inline void store_part(float* p, Part a) {
+    _mm256_storeu_ps(p, a.v);
+}
 inline Part load_part(const float* p) {
     return {_mm256_loadu_ps(p)};
 }
@@ -215,6 +221,26 @@ inline void store_low_bytes(void* p, U32x16 a) {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5);
     _mm_storeu_si128(static_cast<__m128i*>(p),
                      _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(bytes, order)));
+}
+
+// The fixed tree of a sum for eight vectors at once: lanes 8 apart, then 4, 2 and 1.
+inline void sum8(float* out, const F32x16* a) {
+    const auto four_apart = [a](int i, int j) {
+        const __m256 x = _mm256_add_ps(a[i].lo, a[i].hi), y = _mm256_add_ps(a[j].lo, a[j].hi);
+        return _mm256_add_ps(_mm256_permute2f128_ps(x, y, 0x20),
+                             _mm256_permute2f128_ps(x, y, 0x31));
+    };
+    const auto two_apart = [&](int i, int j) {
+        const __m256 x = four_apart(i, i + 4), y = four_apart(j, j + 4);
+        return _mm256_add_ps(_mm256_shuffle_ps(x, y, 0x44), _mm256_shuffle_ps(x, y, 0xee));
+    };
+    const __m256 x = two_apart(0, 1), y = two_apart(2, 3);
+    _mm256_storeu_ps(out,
+                     _mm256_add_ps(_mm256_shuffle_ps(x, y, 0x88), _mm256_shuffle_ps(x, y, 0xdd)));
+}
+inline void sum16(float* out, const F32x16* a) {
+    sum8(out, a);
+    sum8(out + 8, a + 8);
 }
 
 // Lanes 8 apart, then 4 apart; simd.h has the rest of the tree.

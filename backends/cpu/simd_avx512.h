@@ -160,10 +160,49 @@ inline __m128 sum_to_4(F32x16 a) {
     return _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
 }
 
+// The fixed tree of a sum for eight or sixteen vectors at once: lanes 8 apart, then 4, 2 and 1.
+// Each step adds the halves of two vectors, and leaves their sums in one.
+inline F32x16 add_8_apart(F32x16 a, F32x16 b) {
+    return {
+        _mm512_add_ps(_mm512_shuffle_f32x4(a.v, b.v, 0x44), _mm512_shuffle_f32x4(a.v, b.v, 0xee))};
+}
+inline F32x16 add_4_apart(F32x16 a, F32x16 b) {
+    return {
+        _mm512_add_ps(_mm512_shuffle_f32x4(a.v, b.v, 0x88), _mm512_shuffle_f32x4(a.v, b.v, 0xdd))};
+}
+inline F32x16 add_2_apart(F32x16 a, F32x16 b) {
+    return {_mm512_add_ps(_mm512_shuffle_ps(a.v, b.v, 0x44), _mm512_shuffle_ps(a.v, b.v, 0xee))};
+}
+inline F32x16 add_1_apart(F32x16 a, F32x16 b) {
+    return {_mm512_add_ps(_mm512_shuffle_ps(a.v, b.v, 0x88), _mm512_shuffle_ps(a.v, b.v, 0xdd))};
+}
+// The sums 4 apart of a[0], a[step], a[2 * step] and a[3 * step], four lanes of each.
+inline F32x16 add_four(const F32x16* a, int step) {
+    return add_4_apart(add_8_apart(a[0], a[step]), add_8_apart(a[2 * step], a[3 * step]));
+}
+inline void sum8(float* out, const F32x16* a) {
+    const F32x16 two = add_2_apart(add_four(a, 2), add_four(a + 1, 2));
+    const __m512d pairs = _mm512_castps_pd(add_1_apart(two, two).v);
+    const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 0, 2, 4, 6);
+    _mm256_storeu_ps(out,
+                     _mm512_castps512_ps256(_mm512_castpd_ps(_mm512_permutexvar_pd(even, pairs))));
+}
+inline void sum16(float* out, const F32x16* a) {
+    const F32x16 low = add_2_apart(add_four(a, 4), add_four(a + 1, 4));
+    const F32x16 high = add_2_apart(add_four(a + 2, 4), add_four(a + 3, 4));
+    store(out, add_1_apart(low, high));
+}
+
 // A register of lanes, for loops that must count registers.
 using Part = F32x16;
 constexpr int kParts = 1;
 constexpr int kRegisters = 32;
+inline Part splat_part(float x) {
+    return splat(x);
+}
+inline void store_part(float* p, Part a) {
+    store(p, a);
+}
 inline Part load_part(const float* p) {
     return load(p);
 }

@@ -224,11 +224,23 @@ inline float sum(F32x16 a) {
 inline void sum4(float* out, const F32x16* a) {
     for (int i = 0; i < 4; ++i) out[i] = sum(a[i]);
 }
+inline void sum8(float* out, const F32x16* a) {
+    for (int i = 0; i < 8; ++i) out[i] = sum(a[i]);
+}
+inline void sum16(float* out, const F32x16* a) {
+    for (int i = 0; i < 16; ++i) out[i] = sum(a[i]);
+}
 
 // A register of lanes, for loops that must count registers.
 using Part = F32x16;
 constexpr int kParts = 1;
 constexpr int kRegisters = 16;
+inline Part splat_part(float x) {
+    return splat(x);
+}
+inline void store_part(float* p, Part a) {
+    store(p, a);
+}
 inline Part load_part(const float* p) {
     return load(p);
 }

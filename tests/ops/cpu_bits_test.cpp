@@ -21,8 +21,13 @@ namespace {
 class Fingerprint : OpInputs {
   public:
     explicit Fingerprint(Backend& be) : OpInputs(be) {
-        be_.reserve(
-            {.rows = 64, .top_k = 10, .widest = 1100, .vocab = 5000, .context = 256, .heads = 4});
+        be_.reserve({.rows = 64,
+                     .top_k = 10,
+                     .widest = 1100,
+                     .vocab = 5000,
+                     .context = 256,
+                     .heads = 4,
+                     .head_dim = 48});
     }
 
     std::vector<uint32_t> take() {
@@ -104,6 +109,17 @@ class Fingerprint : OpInputs {
             record(qkv);
             record(out);
             record(kv.k);
+            // Few rows, of which threads share the chunks.
+            rows[148].slot = -1;
+            for (int window : {0, 70})
+                for (int count : {1, 2, 3, 5})
+                    for (DType out_type : {DType::F32, DType::I8G32}) {
+                        const Tensor few = tensor(out_type, count, 192);
+                        const Rows last{blocks(std::vector<Row>(rows.end() - count, rows.end()))};
+                        be_.run(Attention{few, qkv.row_range(150 - count, count), last, shape, kv,
+                                          kScale, window});
+                        record(few);
+                    }
         }
     }
 
