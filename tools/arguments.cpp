@@ -32,7 +32,9 @@ const CLI::App* command_named(const CLI::App& app, const std::string& name) {
 }
 
 bool is_number(const std::string& text) {
-    return !text.empty() && text.find_first_not_of("-0123456789") == text.npos;
+    char* rest = nullptr;
+    std::strtod(text.c_str(), &rest);
+    return !text.empty() && *rest == 0;
 }
 
 bool takes_value(const CLI::Option& option) {

@@ -72,12 +72,17 @@ const std::string* system_message(const Conversation& conversation) {
     return is_system && content ? content->string() : nullptr;
 }
 
-std::vector<int> prompt_ids(const Tokenizer& tokenizer, const GenerateOptions& options,
-                            const std::optional<std::string>& prompt) {
-    if (options.prompt_ids) return *options.prompt_ids;
-    if (!options.chat.wanted())
-        return tokenizer.encode_from_start(*prompt,
-                                           options.no_special ? Recognised::none : Recognised::all);
+void set_prompt(Request& request, const Tokenizer& tokenizer, const GenerateOptions& options,
+                const std::optional<std::string>& prompt) {
+    if (options.prompt_ids) {
+        request.prompt = *options.prompt_ids;
+        return;
+    }
+    if (!options.chat.wanted()) {
+        request.prompt = tokenizer.encode_from_start(
+            *prompt, options.no_special ? Recognised::none : Recognised::all);
+        return;
+    }
     Conversation conversation = conversation_of(options.chat, prompt);
     const std::optional<std::string>& file = options.chat.chat_template;
     const NamedText chat_template =
@@ -85,9 +90,10 @@ std::vector<int> prompt_ids(const Tokenizer& tokenizer, const GenerateOptions& o
     if (const std::string* system = system_message(conversation))
         check_system(chat_template, tokenizer.named_tokens(), *system);
     std::string begun = take_begun_answer(conversation);
+    request.continues_text = !begun.empty();
     jinja::Rendered chat = render_chat(chat_template, tokenizer.named_tokens(), conversation);
     append_begun_answer(tokenizer, chat, std::move(begun));
-    return encode_chat(tokenizer, chat);
+    request.prompt = encode_chat(tokenizer, chat);
 }
 
 // The drafter's name in statistics.
@@ -296,7 +302,7 @@ int run_generate(const GenerateOptions& options) {
     check_comparison(options, sampling);
     const Tokenizer tokenizer = load_tokenizer(files);
     Request request;
-    request.prompt = prompt_ids(tokenizer, options, prompt);
+    set_prompt(request, tokenizer, options, prompt);
     Model model(std::move(files), load_options);
     Model::Drafting drafting = model.start_session(load_options.draft);
     const LearnedCosts costs(model, drafting);
@@ -316,7 +322,7 @@ int run_generate(const GenerateOptions& options) {
 
     print(options.json ? result_json(result, request).dump() + "\n" : "\n");
     if (!options.quiet) {
-        print_statistics(result, drafter_name(load_options.draft), request.answer.sampling);
+        print_statistics(result, drafter_name(model.options().draft), request.answer.sampling);
         warn_of_bad_head(result.stats, model.files());
         point_to_chat(options, result, request.eos_ids, tokenizer);
     }

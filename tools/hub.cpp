@@ -1,7 +1,10 @@
 #include "hub.h"
 
+#include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 
 #include "commands.h"
 #include "core/error.h"
@@ -134,6 +137,21 @@ fs::path fetch_from_hub(const std::string& text, bool offline) {
     }
 }
 
+namespace {
+
+// The name as a shell reads it.
+std::string for_shell(const std::string& name) {
+    const bool is_plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+        return std::isalnum(c) || std::strchr("-_./:%", c);
+    });
+    if (is_plain) return name;
+    std::string quoted = "'";
+    for (const char c : name) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return quoted + "'";
+}
+
+}  // namespace
+
 int run_pull(const PullCommandOptions& options) {
     const RepositoryName name = parse_repository_name(options.name);
     if (is_offline()) throw UsageError("HF_HUB_OFFLINE is set: nothing is downloaded");
@@ -141,7 +159,7 @@ int run_pull(const PullCommandOptions& options) {
     if (!options.quiet)
         print_note("now: aerie chat -hf " +
                    (name.file.empty() ? name.id() + (name.quant.empty() ? "" : ":" + name.quant)
-                                      : options.name));
+                                      : for_shell(options.name)));
     return 0;
 }
 

@@ -151,6 +151,9 @@ LoadOptions locate(const ModelOptions& options) {
     try {
         locate(wanted, runtime);
         ModelFiles::open(runtime);
+        runtime.on_unfit_head = [](const std::string& reason) {
+            print_note("(without a head: " + reason + ")");
+        };
         return runtime;
     } catch (const Error& error) {
         WantedModel alone = wanted;

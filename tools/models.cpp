@@ -44,7 +44,9 @@ bool may_delete(const CachedModel& model, const std::string& name) {
 int remove_model(const ModelsOptions& options) {
     if (*options.action != "rm")
         throw UsageError("aerie models takes rm NAME, not " + in_quotes(*options.action));
-    if (!options.name) throw UsageError("models rm needs a model: ORG/NAME, or ORG/NAME:QUANT");
+    if (!options.name)
+        throw UsageError(
+            "models rm needs a model: ORG/NAME, ORG/NAME:QUANT or the address of a file");
     const CachedModel model = find_cached_model(parse_repository_name(*options.name));
     if (!options.yes && !may_delete(model, *options.name)) {
         print_note("(nothing was deleted)");

@@ -57,7 +57,8 @@ void add_info(CLI::App& app, InfoOptions& options) {
 void add_models(CLI::App& app, ModelsOptions& options) {
     app.add_option("action", options.action, "rm deletes a model from Hugging Face's cache")
         ->type_name("rm");
-    app.add_option("name", options.name, "the model to delete: ORG/NAME, or ORG/NAME:QUANT")
+    app.add_option("name", options.name,
+                   "the model to delete: ORG/NAME, ORG/NAME:QUANT or the address of a file")
         ->type_name("NAME");
     app.add_flag("--json", options.json, "print an object");
     app.add_flag("-y,--yes", options.yes, "delete without asking");
@@ -113,7 +114,8 @@ void add_command(CLI::App& app, std::optional<Options>& chosen, const char* name
     command->callback([&chosen, command, options] {
         if constexpr (requires { options->model.given; })
             for (const CLI::Option* option : command->get_options())
-                if (option->count() > 0) options->model.given.push_back(option->get_name());
+                if (option->count() > 0 && !option->get_lnames().empty())
+                    options->model.given.push_back("--" + option->get_lnames().front());
         chosen = std::move(*options);
     });
 }

@@ -30,7 +30,7 @@ std::string methods_where(bool (*wanted)(const DraftMethod&), const char* last) 
 std::string draft_help() {
     std::string help =
         "what drafts tokens (default: " + default_draft_method(&draft_heads().front(), {}).name +
-        " with a head, the head's own method with a fixed --tree, " +
+        " with a head, the head's own method with a fixed tree, " +
         default_draft_method(nullptr, {}).name + " without a head).";
     for (const DraftMethod& method : draft_methods())
         help += "\n" + method.name + ": " + method.help + ".";

@@ -84,7 +84,7 @@ constexpr PeerFlag kPeerFlags[] = {
     {"--log-file", Does::refused, Value::one, "notes and logs go to stderr: 2> FILE"},
     {"--repeat-last-n", Does::refused, Value::one, "penalties look at the whole text"},
     {"-mu,--model-url", Does::refused, Value::one,
-     "download the file and name it with -m, or name its repository with -hf"},
+     "-hf takes the address of a file on Hugging Face; others are downloaded, and named with -m"},
 };
 
 bool is_among(std::string_view name, std::string_view names) {

@@ -93,12 +93,12 @@ void check_together(const TrainOptions& options) {
 }  // namespace
 
 int run_train(const TrainOptions& options) {
+    if (!options.folder.empty()) train::check_folder(options.folder, options.goes_on);
     check_together(options);
     for (const char* flag : {"--ttt", "--draft-vocab"})
         if (options.is_eagle2 && !options.quiet &&
             std::count(options.model.given.begin(), options.model.given.end(), flag))
             print_note(std::string("(") + flag + " changes nothing with --kind eagle2)");
-    train::check_folder(options.folder, options.goes_on);
     ModelOptions model = options.model;
     model.head = options.init;
     model.draft = options.init ? (options.is_eagle2 ? "eagle2" : "eagle3") : kNoDrafts;

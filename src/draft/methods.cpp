@@ -84,8 +84,13 @@ void check_draft_options(const DraftOptions& options) {
 
 const DraftMethod& default_draft_method(const DraftHead* head, const DraftOptions& options) {
     if (!head) return draft_method("best");
-    const bool wants_own = options.tree || options.is_published || options.static_tree ||
-                           !options.use_value || !options.rerank;
+    if (options.static_tree) {
+        if (head->method.takes_tree_file) return draft_method(head->method.name);
+        for (const std::string& method : head->also)
+            if (draft_method(method).takes_tree_file) return draft_method(method);
+    }
+    const bool wants_own =
+        options.tree || options.is_published || !options.use_value || !options.rerank;
     return draft_method(wants_own ? head->method.name : "grafted");
 }
 

@@ -78,20 +78,35 @@ std::unique_ptr<Drafter> Model::drafter(const DraftOptions& options, const Batch
         method.needs == DraftNeeds::head || method.needs == DraftNeeds::language_model;
     if (needs_head && !files_.head)
         throw UsageError("--draft " + method.name + " needs a head or a draft model");
-    const DraftPlan plan = files_.draft_plan(options, options_, limits);
-    DraftSource source{*backend_, *target_, plan, nullptr};
+    std::shared_ptr<const DraftWeights> weights;
     if (method.load && files_.head) {
-        std::shared_ptr<const DraftWeights>& weights = draft_weights_[method.weights];
-        if (!weights) {
-            LoadReports reports(LoadProgress::Stage::head, *files_.head, options_);
-            // The weights are shared, so they must fit every later drafter of this model.
-            const DraftPlan whole = files_.draft_plan(options, options_, this->limits());
-            weights = load_draft_weights({*backend_, *target_, whole, nullptr});
-            reports.finish();
+        try {
+            weights = load_drafts(options);
+        } catch (const Error& error) {
+            if (!options_.on_unfit_head) throw;
+            options_.on_unfit_head(error.what());
+            files_.head.reset();
+            files_.head_config.reset();
+            files_.others.clear();
+            DraftOptions without = options;
+            without.method = options_.draft.method = default_draft_method(nullptr, options).name;
+            return drafter(without, limits);
         }
-        source.weights = weights;
     }
-    return make_drafter(source);
+    const DraftPlan plan = files_.draft_plan(options, options_, limits);
+    return make_drafter({*backend_, *target_, plan, std::move(weights)});
+}
+
+// The weights are shared, so they must fit every later drafter of this model.
+std::shared_ptr<const DraftWeights> Model::load_drafts(const DraftOptions& options) {
+    std::shared_ptr<const DraftWeights>& weights =
+        draft_weights_[draft_method(options.method).weights];
+    if (weights) return weights;
+    LoadReports reports(LoadProgress::Stage::head, *files_.head, options_);
+    const DraftPlan whole = files_.draft_plan(options, options_, limits());
+    weights = load_draft_weights({*backend_, *target_, whole, nullptr});
+    reports.finish();
+    return weights;
 }
 
 std::shared_ptr<const DraftWeights> Model::load_head(const std::filesystem::path& head) {

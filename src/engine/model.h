@@ -27,7 +27,7 @@ class Model {
     BatchLimits limits() const { return files_.limits(options_); }
 
     // Makes a drafter. Its weights are loaded once, however many drafters use them. Throws Error,
-    // UsageError.
+    // UsageError. See LoadOptions::on_unfit_head, which also changes the method of options().
     std::unique_ptr<Drafter> drafter(const DraftOptions& options, const BatchLimits& limits);
 
     // The weights of another head, for Drafter::use_head. Throws Error unless it is a head of the
@@ -55,6 +55,8 @@ class Model {
     size_t pass_bytes() const;
 
   private:
+    std::shared_ptr<const DraftWeights> load_drafts(const DraftOptions& options);
+
     ModelFiles files_;
     LoadOptions options_;
     std::unique_ptr<Backend> backend_;

@@ -44,6 +44,9 @@ struct LoadOptions {
     bool profile = false;         // the device times each op
     std::filesystem::path cache;  // folder for measured costs; empty: nothing is kept
     std::function<void(const LoadProgress&)> on_progress;  // may be empty
+    // Called with the reason if the head's weights cannot be used; the model then goes on as one
+    // without a head. Empty: that is an error.
+    std::function<void(const std::string&)> on_unfit_head;
 
     // The same for a device, which only has lines to say.
     std::function<void(const std::string&)> on_device_progress() const;

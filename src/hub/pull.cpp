@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/ascii.h"
 #include "core/error.h"
 #include "core/replaced_file.h"
 #include "core/sha256.h"
@@ -77,6 +78,19 @@ class Download {
         }
         hash_.add(piece);
         bytes_ += piece.size();
+    }
+
+    // Whether these bytes are what has come from `from` on, as far as that goes.
+    bool has(uint64_t from, std::string_view piece) const {
+        std::vector<char> there(size_t(std::min<uint64_t>(piece.size(), bytes_ - from)));
+        for (size_t done = 0; done < there.size();) {
+            const ssize_t count =
+                ::pread(out_.get(), there.data() + done, there.size() - done, off_t(from + done));
+            if (count < 0 && errno == EINTR) continue;
+            if (count <= 0) out_.fail();
+            done += size_t(count);
+        }
+        return piece.starts_with(std::string_view(there.data(), there.size()));
     }
 
     void start_over() {
@@ -283,30 +297,44 @@ class Puller {
             options_.endpoint + "/" + name_.id() + "/resolve/" + commit + "/" + in_url(file.path);
         while (!download.is_whole()) {
             const uint64_t from = download.bytes();
-            bool has_begun = false;
+            uint64_t received = 0;  // in the newest reply
             const Reply reply = get(url, [&] {
-                has_begun = false;
+                received = 0;
                 return client_.get(
                     url, download.bytes(), [&](const Reply& begun, std::string_view piece) {
-                        if (!has_begun) check_begin(begun, download.bytes(), file, url);
-                        // A server that cannot go on begins again.
-                        if (begun.status == 200 && !has_begun && download.bytes() > 0)
-                            download.start_over();
-                        has_begun = true;
+                        if (received == 0) check_begin(begun, download.bytes(), file, url);
+                        // A server that cannot go on begins again: what is there stays.
+                        const bool begins_again = begun.status == 200;
+                        const uint64_t at = begins_again ? received : download.bytes();
+                        received += piece.size();
+                        if (at < download.bytes()) {
+                            if (!download.has(at, piece)) refuse_other(begun, download, url);
+                            piece.remove_prefix(
+                                size_t(std::min<uint64_t>(piece.size(), download.bytes() - at)));
+                        }
                         download.add(piece);
                         done_bytes_ = before + download.bytes();
                         show(file);
                     });
             });
             if (download.is_whole()) break;
-            const bool is_another = has_begun && reply.status == 200;
-            const uint64_t sent = is_another ? download.bytes() : download.bytes() - from;
-            if (is_another) download.start_over();
-            if (is_another || sent == 0)
-                throw Error(url + ": the server sends " + std::to_string(sent) + " of " +
+            const bool begins_again = received > 0 && reply.status == 200;
+            if (begins_again && from == 0) download.start_over();  // it is not known to be the file
+            if (begins_again || download.bytes() == from)
+                throw Error(url + ": the server sends " + std::to_string(received) + " of " +
                             std::to_string(file.size_bytes) + " bytes");
         }
         download.finish(blob);
+    }
+
+    // The reply does not begin as what is there. If it has the file's length, what is there is
+    // wrong.
+    [[noreturn]] static void refuse_other(const Reply& reply, Download& download,
+                                          const std::string& url) {
+        if (!reply.headers.contains("content-length"))
+            throw Error(url + ": the server sends another file than before");
+        download.start_over();
+        throw Error(url + ": what had come was damaged; it was deleted, please try again");
     }
 
     // Throws Error, before anything is written, if the reply's headers show that its body is not
@@ -318,7 +346,7 @@ class Puller {
             return found == reply.headers.end() ? std::string() : found->second;
         };
         const std::string length = header("content-length"), range = header("content-range");
-        if (header("content-type").starts_with("text/html"))
+        if (lower_ascii(header("content-type")).starts_with("text/html"))
             throw Error(url + ": the server sends a page in place of the file");
         if (reply.status == 200 && !length.empty() && header("content-encoding").empty() &&
             length != std::to_string(file.size_bytes))

@@ -174,11 +174,16 @@ Parts folder_of(const std::vector<RepositoryFile>& files) {
 }  // namespace
 
 std::string without_hub_prefix(const std::string& text) {
-    for (const char* prefix :
-         {"hf:", "https://huggingface.co/", "https://hf.co/", "huggingface.co/", "hf.co/"})
-        if (text.starts_with(prefix)) {
-            const std::string rest = text.substr(std::string_view(prefix).size());
-            const std::string further = without_hub_prefix(rest);  // -hf hf.co/ORG/NAME
+    const auto cut = [&](const char* prefix) {
+        const size_t size = std::string_view(prefix).size();
+        return lower_ascii(text.substr(0, size)) == prefix ? text.substr(size) : std::string();
+    };
+    // These stand before another prefix alone; "hf:" may: -hf hf.co/ORG/NAME.
+    for (const char* prefix : {"https://", "http://", "www."})
+        if (const std::string rest = cut(prefix); !rest.empty()) return without_hub_prefix(rest);
+    for (const char* prefix : {"hf:", "huggingface.co/", "hf.co/"})
+        if (const std::string rest = cut(prefix); !rest.empty()) {
+            const std::string further = without_hub_prefix(rest);
             return further.empty() ? rest : further;
         }
     return {};
@@ -203,8 +208,9 @@ std::string unescaped(const std::string& text) {
     return plain;
 }
 
-// Cuts an address behind the repository's name. Returns the file that it names, if that is a GGUF
-// file. Throws UsageError for another revision than main.
+// Cuts an address behind the repository's name. Returns the GGUF file that it names; empty if it
+// names the whole repository. Throws UsageError for anything else, which must not be taken for
+// either.
 std::string cut_page(std::string& address) {
     address = address.substr(0, address.find_first_of("?#"));
     size_t at = address.npos, end = 0;
@@ -215,14 +221,17 @@ std::string cut_page(std::string& address) {
     if (at == address.npos) return "";
     const std::string rest = unescaped(address.substr(std::min(end, address.size())));
     const size_t slash = std::min(rest.find('/'), rest.size());
-    if (rest.substr(0, slash) != "main")
+    if (!rest.empty() && rest.substr(0, slash) != "main")
         throw UsageError(in_quotes(address) + ": only the revision main can be downloaded");
     const std::string file = slash < rest.size() ? rest.substr(slash + 1) : "";
-    const std::string lower = lower_ascii(file);
-    if (lower.find(".gguf") != lower.npos && !lower.ends_with(".gguf"))
-        throw UsageError(in_quotes(address) + ": an address of a GGUF file ends with .gguf");
+    const std::string whole = address;
     address = address.substr(0, at);
-    return lower.ends_with(".gguf") ? file : "";
+    if (!file.empty() && !lower_ascii(file).ends_with(".gguf"))
+        throw UsageError(in_quotes(whole) +
+                         ": an address names a repository or a file that ends with .gguf; all of "
+                         "this repository is " +
+                         address);
+    return file;
 }
 
 }  // namespace
@@ -240,7 +249,8 @@ RepositoryName parse_repository_name(const std::string& text) {
         throw UsageError(
             in_quotes(text) +
             ": a repository of Hugging Face is named ORG/NAME, or ORG/NAME:QUANT as in "
-            "bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M");
+            "bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M, or by its address, "
+            "https://huggingface.co/ORG/NAME");
     return name;
 }
 

@@ -17,8 +17,8 @@ struct RepositoryName {
     std::string id() const { return org + "/" + name; }
 };
 
-// The rest of a name that begins with "hf:", "hf.co/", "huggingface.co/" or the same with https://;
-// empty if it does not.
+// The rest of a name that begins with "hf:", "hf.co/", "huggingface.co/" or the same with https://
+// or www.; empty if it does not.
 std::string without_hub_prefix(const std::string& text);
 // Reads "ORG/NAME:QUANT", where ":QUANT" may be missing, with or without such a prefix; or the
 // address of a repository's page or of a file in it. Throws UsageError.

@@ -149,9 +149,8 @@ std::string take_begun_answer(Conversation& conversation) {
     const Json::Array& messages = *conversation.messages.array();
     if (messages.empty()) return "";
     const Json *role = messages.back().find("role"), *content = messages.back().find("content");
-    if (!role || !role->string() || *role->string() != "assistant" || !content ||
-        !content->string())
-        return "";
+    const bool is_text = content && content->string() && !messages.back().find("tool_calls");
+    if (!role || !role->string() || *role->string() != "assistant" || !is_text) return "";
     std::string text = *content->string();
     conversation.messages = Json::Array(messages.begin(), messages.end() - 1);
     return text;

@@ -337,10 +337,16 @@ fs::path training_folder(const fs::path& head) {
 }
 
 bool has_texts(const fs::path& head) {
-    return fs::exists(training_folder(head) / kTextsFile);
+    std::error_code ignored;
+    return fs::is_regular_file(training_folder(head) / kTextsFile, ignored);
 }
 
 void check_folder(const fs::path& head, bool goes_on) {
+    std::error_code error;
+    const fs::file_type type = fs::status(head, error).type();
+    if (type == fs::file_type::none) throw Error(head.string() + ": " + error.message());
+    if (type != fs::file_type::not_found && type != fs::file_type::directory)
+        throw UsageError(head.string() + ": a head is made in a folder, and this is none");
     const bool has_training = fs::exists(training_folder(head) / kStateFile);
     if (has_training && !goes_on)
         throw UsageError(head.string() +

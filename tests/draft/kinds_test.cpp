@@ -20,6 +20,10 @@ TEST(Kinds, AreToldApartByEveryName) {
         DraftOptions options;
         options.tree = TreeShape{};
         EXPECT_EQ(&default_draft_method(&head, options), &draft_method(head.method.name));
+        DraftOptions fixed;
+        fixed.static_tree = TreePaths{};
+        const DraftMethod& chosen = default_draft_method(&head, fixed);
+        EXPECT_TRUE(chosen.takes_tree_file || chosen.name == "grafted") << chosen.name;
         EXPECT_EQ(head_of_method(head.method.name), &head);
         for (const std::string& method : head.also) EXPECT_EQ(draft_method(method).name, method);
     }

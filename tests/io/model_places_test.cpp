@@ -158,12 +158,17 @@ TEST(RepositoryName, MayBeThePageOfAFile) {
         parse_repository_name("https://huggingface.co/org/name/blob/main/a/m.GGUF?x=1");
     EXPECT_EQ(file.id(), "org/name");
     EXPECT_EQ(file.file, "a/m.GGUF");
-    for (const char* text : {"hf.co/org/name/tree/main", "hf.co/org/name/blob/main/config.json"})
+    for (const char* text :
+         {"hf.co/org/name/tree/main", "hf.co/org/name/tree/", "HTTP://www.HF.co/org/name/"}) {
         EXPECT_EQ(parse_repository_name(text).file, "") << text;
+        EXPECT_EQ(parse_repository_name(text).id(), "org/name") << text;
+    }
     EXPECT_EQ(parse_repository_name("hf.co/org/name/blob/main/tree/m%20a.gguf#x").file,
               "tree/m a.gguf");
-    for (const char* text : {"hf.co/org/name/resolve/v2/m.gguf",
-                             "hf.co/org/name/blob/main/m.gguf:F16", "hf.co/org/name/tree/v2"})
+    for (const char* text :
+         {"hf.co/org/name/resolve/v2/m.gguf", "hf.co/org/name/blob/main/m.gguf:F16",
+          "hf.co/org/name/tree/v2", "hf.co/org/name/blob/main/config.json",
+          "hf.co/org/name/tree/main/sub"})
         EXPECT_THROW(parse_repository_name(text), UsageError) << text;
 }
 

@@ -193,6 +193,13 @@ TEST(ChatTemplate, AnAnswerThatHasBegunGoesOn) {
     jinja::Rendered chat = render_chat(tokenizer, conversation);
     append_begun_answer(tokenizer, chat, begun);
     EXPECT_EQ(chat.text, "<s>USER: Hi ASSISTANT: Hello.");
+    // A message that calls a tool is whole, and so is one without text.
+    for (const char* more : {R"("content":"I look","tool_calls":[{}])", R"("content":null)"}) {
+        Conversation whole =
+            read_conversation(R"([{"role":"assistant",)" + std::string(more) + "}]", "file");
+        EXPECT_EQ(take_begun_answer(whole), "");
+        EXPECT_EQ(whole.messages.array()->size(), 1u) << more;
+    }
 }
 
 TEST(ChatTemplate, ReadsConversations) {

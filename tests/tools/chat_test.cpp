@@ -236,6 +236,13 @@ TEST(Chat, StoresAndTakesUpConversations) {
     EXPECT_EQ(chat({kMessages[0], "/save no/such/folder/x"}, kShort, here).exit_code, 1);
 }
 
+// The space in front of a word that goes on from the text is the word's.
+TEST(Chat, AnAnswerThatGoesOnKeepsItsSpace) {
+    const Lines begun = {kMessages[0], "I will"};
+    const std::string text = generated_answer(begun);
+    EXPECT_TRUE(text.starts_with(' ')) << text;
+}
+
 TEST(Chat, SwitchesDraftingWithoutChangingTheText) {
     const Outcome outcome =
         chat({kMessages[0], "/draft off", "/stats", kMessages[1], "/draft on", kMessages[2]},

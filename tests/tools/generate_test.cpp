@@ -30,6 +30,7 @@ TEST(Generate, UnderstandsTheFlagsOfLlamaCpp) {
          {std::vector<std::string>{"-ngl", "99"},
           {"-ngl", "0"},
           {"--mirostat", "0", "--typical", "1.0", "--top-nsigma=-1"},
+          {"--top-nsigma", "-1.0", "--typical", "1"},
           {"-ngl", "0", "--device", "cpu"},
           {"--device=cpu", "-ngl", "0", "-mg", "0", "-sm", "none"},
           {"-fa=on", "-cb", "-co", "-nkvo"},
@@ -115,6 +116,20 @@ TEST(Generate, ReadsATreeFileWithAByteOrderMark) {
     EXPECT_EQ(cycles(paths), "4.0");
 }
 
+// With a head of EAGLE-2's kind: the method among its own that takes such a tree.
+TEST(Generate, DraftsATreeFileWithoutANamedMethod) {
+    const TestFolder folder;
+    const std::string file = folder.write("tree.json", "[[0],[0,0],[1]]").string();
+    const auto cycles = [&](const std::vector<std::string>& flags) {
+        return field(*generated(with(with(kShort, {"--head", "aerie-tiny-eagle"}),
+                                     with(flags, {"--tree-file", file})))
+                          .find("stats"),
+                     "mean_nodes");
+    };
+    EXPECT_EQ(cycles({}), "4.0");
+    EXPECT_EQ(cycles({"--draft", "eagle1"}), "4.0");
+}
+
 TEST(Generate, TellsWhatTheTreesWere) {
     const Json fixed = generated(with(kShort, {"--tree", "60,6,10"}));
     EXPECT_EQ(field(*fixed.find("stats"), "mean_nodes"), "60.0");
@@ -183,6 +198,8 @@ TEST(Generate, TellsOfFlagsThatChangeNothing) {
     EXPECT_EQ(notes_of({"--draft", "lookup", "--head", "aerie-tiny-eagle"}),
               "(--head changes nothing with --draft lookup)\n");
     EXPECT_EQ(notes_of({"--draft", "none", "--tree", "8,2,2", "-q"}), "");
+    EXPECT_EQ(notes_of({"--draft", "none", "--head-taps", "1,2,3"}),
+              "(--head-taps changes nothing with --draft none)\n");
 }
 
 TEST(Generate, TellsOfTheFormerNameOfBest) {

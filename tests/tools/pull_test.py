@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -224,6 +225,10 @@ class PullTest(unittest.TestCase):
         self.fails(hub, "several files are Q8_0: a/m-Q8_0, b/m-Q8_0", "/blob/main/", name="org/name:Q8_0")
         self.assertTrue(self.works(hub, page + "blob/main/b/m-Q8_0.gguf").endswith("/b/m-Q8_0.gguf"))
         self.fails(hub, "no model is in 'm-Q2_K.gguf'", name=page + "blob/main/m-Q2_K.gguf")
+        for other in ("tree/main/b", "blob/main/README.md", "resolve/main/model.safetensors"):
+            refused = self.pull(hub, page + other)
+            self.assertEqual(refused.returncode, 2, other)
+            self.assertIn("a file that ends with .gguf", refused.stderr)
         refused = self.pull(hub, page + "blob/dev/m-F16.gguf")
         self.assertEqual(refused.returncode, 2, refused.stderr)
         self.assertIn("only the revision main", refused.stderr)
@@ -290,6 +295,23 @@ class PullTest(unittest.TestCase):
             result = self.run_aerie(hub, "info", "-hf", "org/name", *asked, **self.knows_head())
             self.assertEqual(result.returncode, 1, asked)
             self.assertIn("128", result.stderr)
+
+    def test_a_known_head_with_other_tensors_is_no_error(self):
+        """Its configuration fits; what is wrong shows when the weights are loaded."""
+        hub = Hub(files_of(folder))
+        hub.others["org/head"] = files_of(folder + "-eagle3")
+        weights = hub.others["org/head"]["model.safetensors"]
+        name = b"midlayer.self_attn.q_proj.weight"
+        self.assertEqual(weights.count(name), 1)
+        hub.others["org/head"]["model.safetensors"] = weights.replace(name, name.replace(b"q_proj", b"o_prox"))
+        generate = "generate", "-hf", "org/name", "-p", "A lighthouse", "-n", "8", "--temp", "0"
+        result = self.run_aerie(hub, *generate, **self.knows_head())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("(without a head: ", result.stderr)
+        self.assertIn("best: ", result.stderr)
+        self.assertEqual(self.run_aerie(hub, *generate, "--draft", "none").stdout, result.stdout)
+        asked = self.run_aerie(hub, *generate, "--head", "hf:org/head")
+        self.assertEqual(asked.returncode, 1, asked.stderr)
 
     def test_a_table_of_heads_that_is_none(self):
         hub = Hub(files_of(folder))
@@ -464,13 +486,27 @@ class PullTest(unittest.TestCase):
         hub.faults["model.gguf"] = [lambda handler: handler.cut(MODEL[:5000], len(MODEL)), lambda handler: handler.answer(403)]
         self.fails(hub, "private")
         for wrong in (lambda handler: handler.answer(200, b""), lambda handler: handler.answer(200, b"<html>"),
-                      lambda handler: handler.answer_without_length(b"<html>", Content_Type="text/html; charset=utf-8")):
+                      lambda handler: handler.answer_without_length(b"<html>", Content_Type="Text/HTML; charset=utf-8"),
+                      lambda handler: handler.answer_without_length(b'{"error": "login"}'),
+                      lambda handler: handler.answer_without_length(MODEL[:3000])):
             hub.faults["model.gguf"] = [wrong]
             self.fails(hub, "the server sends ")
             path = os.path.join(self.cache, "models--org--name", "blobs", self.blobs(".incomplete")[0])
             self.assertEqual(os.path.getsize(path), 5000)
         self.is_model(self.works(hub))
         self.assertEqual(hub.seen[-1][1]["Range"], "bytes=5000-")
+
+    def test_a_server_that_begins_again(self):
+        """The bytes that have come are compared with those that come again, and stay."""
+        hub = Hub({"model.gguf": MODEL})
+        cut = lambda handler: handler.cut(MODEL[:5000], len(MODEL))
+        for again in (lambda handler: handler.answer(200, MODEL), lambda handler: handler.answer_without_length(MODEL)):
+            hub.faults["model.gguf"] = [cut, again]
+            self.is_model(self.works(hub))
+            shutil.rmtree(self.cache)
+        hub.faults["model.gguf"] = [cut, lambda handler: handler.answer(200, b"x" + MODEL[1:])]
+        self.fails(hub, "it was deleted")
+        self.is_model(self.works(hub))
 
     def test_another_part_than_was_asked_for(self):
         hub = Hub({"model.gguf": MODEL})
