@@ -29,7 +29,9 @@ std::string template_of(const NamedJson& config) {
     const Json* known = config.json.find("chat_template");
     if (!known || known->is_null()) return "";
     if (known->string()) return *known->string();
-    const auto fail = [&] { throw Error(config.file + ": 'chat_template' is neither a text nor a list of named texts"); };
+    const auto fail = [&] {
+        throw Error(config.file + ": 'chat_template' is neither a text nor a list of named texts");
+    };
     if (!known->array()) fail();
     for (const Json& entry : *known->array()) {
         if (!entry.object()) fail();
