@@ -19,19 +19,28 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kRounds = 12;             // rounds over all points, so that a busy moment spoils none
-constexpr int kRuns = 4;                // runs of a point in each round, if they are short
-constexpr double kShortRun = 0.005;     // seconds
+constexpr int kRounds = 12;             // rounds over the points, so that a busy moment spoils none
 constexpr double kRoundSeconds = 0.25;  // for all rounds after the first
+// Runs of a point follow each other for so long, as cycles do. A processor that computes more
+// lowers its clock within some ten milliseconds, so only the second half counts.
+constexpr double kPassesSeconds = 0.05, kLevelsSeconds = 0.02;
+constexpr int kUsualRows = 8;  // rounds after the first leave out larger passes
+// Passes are timed behind a text of so many tokens, if reading it takes no more than so long.
+constexpr int kTextTokens = 192;
+constexpr double kReadSeconds = 0.15;
 constexpr double kMaxSeconds = 3600;
 constexpr size_t kMaxFileBytes = 1 << 16;
 
 // Every row has a different token, spread over the vocabulary. Rows of one token would go to the
 // same experts, so a pass with more of them would not read more weights.
-double verify_seconds(Session& session, int rows) {
+int token_of(Session& session, int row) {
     const int vocab = session.logits().cols, step = std::max(1, vocab / kMaxNodes);
+    return int(int64_t(row) * step % vocab);
+}
+
+double verify_seconds(Session& session, int rows) {
     TokenTree tree(0);
-    while (tree.size() < rows) tree.add(tree.size() * step % vocab, 0);
+    while (tree.size() < rows) tree.add(token_of(session, tree.size()), 0);
     const double before = session.seconds().target();
     session.verify(tree);
     return session.seconds().target() - before;
@@ -40,38 +49,40 @@ double verify_seconds(Session& session, int rows) {
 // Times the points of a curve repeatedly, and keeps the least time of each.
 class CurveTimer {
   public:
-    explicit CurveTimer(std::function<double(int)> run) : run_(std::move(run)) {}
+    CurveTimer(double seconds, std::function<double(int)> run)
+        : seconds_(seconds), run_(std::move(run)) {}
 
     void add(int rows) { points_.push_back({rows, least(rows)}); }
-    // Repeats all points. Returns the sum of the least times of this round.
+    // Repeats the points of few rows. Returns the sum of the least times of this round.
     double repeat() {
         double round = 0;
         for (CostPoint& point : points_) {
+            if (point.rows > kUsualRows) break;
             const double seconds = least(point.rows);
             round += seconds;
             point.seconds = std::min(point.seconds, seconds);
         }
         return round;
     }
-    double total() const {
-        double seconds = 0;
-        for (const CostPoint& point : points_) seconds += point.seconds;
-        return seconds;
-    }
     const CostPoint& last() const { return points_.back(); }
-    // Upper bound on the time of a pass with twice the rows.
-    double next_seconds() const { return 2 * points_.back().seconds; }
+    // Upper bound on the time that a point with twice the rows takes.
+    double next_seconds() const { return std::max(seconds_, 2 * points_.back().seconds); }
     std::vector<CostPoint> points() const { return plausible(points_); }
 
   private:
-    // Short runs follow each other, as cycles do; the first run finds other data in the caches.
     double least(int rows) const {
-        double seconds = run_(rows);
-        for (int i = 1; i < kRuns && seconds < kShortRun; ++i)
-            seconds = std::min(seconds, run_(rows));
+        const double start = steady_seconds();
+        double seconds = run_(rows), passed = 0;
+        bool counts = false;  // whether the first half is over
+        while ((passed = steady_seconds() - start) < seconds_) {
+            const double now = run_(rows);
+            seconds = counts ? std::min(seconds, now) : now;
+            counts = counts || passed > seconds_ / 2;
+        }
         return seconds;
     }
 
+    double seconds_;  // time for the runs of a point
     std::function<double(int)> run_;
     std::vector<CostPoint> points_;
 };
@@ -123,19 +134,39 @@ std::vector<CostPoint> plausible(std::vector<CostPoint> points) {
     return points;
 }
 
+namespace {
+
+// Reads a text as chats have it: a further row costs more behind it, since it attends to all of it.
+// `pass_seconds`: time of a pass over one row.
+void read_text(Session& session, double pass_seconds, double budget_seconds) {
+    constexpr double kRowsOfPass = 4;  // rows of a prompt that are read in the time of one pass
+    const double most = kRowsOfPass * std::min(kReadSeconds, budget_seconds / 4) / pass_seconds;
+    const int room = session.context() / 2;
+    std::vector<int> text(
+        size_t(std::clamp(int(std::min(most, 1e6)), 1, std::max(1, std::min(kTextTokens, room)))));
+    for (size_t i = 0; i < text.size(); ++i) text[i] = token_of(session, int(i));
+    session.begin({});
+    session.prefill(text);
+}
+
+}  // namespace
+
 MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_seconds) {
     session.begin({});
     const int token = 0;
     session.prefill({&token, 1});  // weights that are only mapped are read here, outside the budget
     const double start = steady_seconds();
     const auto spent = [&] { return steady_seconds() - start; };
-    CurveTimer verify([&](int rows) { return verify_seconds(session, rows); });
-    const DraftRequest request{session.sequence().draft(), session.sequence().tokens()};
-    CurveTimer level([&](int rows) { return drafter.level_seconds(request, rows); });
+    read_text(session, verify_seconds(session, 1), budget_seconds);
+    CurveTimer verify(kPassesSeconds, [&](int rows) { return verify_seconds(session, rows); });
+    CurveTimer level(kLevelsSeconds, [&](int rows) {
+        return drafter.level_seconds({session.sequence().draft(), session.sequence().tokens()},
+                                     rows);
+    });
     verify.add(1);
     level.add(1);
     const int most = session.logits().rows;  // most rows of a tree of this drafter
-    for (int rows : {2, 4, 8, 16, 32, kMaxNodes}) {
+    for (int rows : {2, 3, 4, 8, 16, 32, kMaxNodes}) {
         const int width = std::min(rows, drafter.widest_level());
         if (width > level.last().rows && spent() + level.next_seconds() < budget_seconds)
             level.add(width);
@@ -145,11 +176,11 @@ MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_
     }
     const double round = spent();
     const double until = std::min(budget_seconds, round + kRoundSeconds);
-    std::vector<double> rounds = {verify.total() + level.total()};
-    for (int i = 1; i < kRounds && spent() < until; ++i) {
+    std::vector<double> rounds;
+    do {
         const double passes = verify.repeat();
         rounds.push_back(passes + level.repeat());
-    }
+    } while (int(rounds.size()) < kRounds && spent() < until);
     session.begin({});
     return {verify.points(), level.points(), false, spread_of(std::move(rounds))};
 }
@@ -166,7 +197,7 @@ std::optional<MeasuredCosts> read_costs(const fs::path& folder, const std::strin
         const fs::path file = cost_file(folder, key);
         const Json json = Json::parse(read_text(file, kMaxFileBytes), file.string());
         const Json *schema = json.find("schema"), *stored = json.find("key");
-        if (!schema || !schema->string() || *schema->string() != "aerie-costs-1" || !stored ||
+        if (!schema || !schema->string() || *schema->string() != "aerie-costs-2" || !stored ||
             !stored->string() || *stored->string() != key)
             return std::nullopt;
         const auto verify = parse_points(json.find("verify")),
@@ -180,7 +211,7 @@ std::optional<MeasuredCosts> read_costs(const fs::path& folder, const std::strin
 }
 
 bool write_costs(const fs::path& folder, const std::string& key, const MeasuredCosts& costs) {
-    const Json json(Json::Object{{"schema", "aerie-costs-1"},
+    const Json json(Json::Object{{"schema", "aerie-costs-2"},
                                  {"key", key},
                                  {"verify", json_points(costs.verify)},
                                  {"level", json_points(costs.level)}});

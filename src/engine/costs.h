@@ -13,8 +13,9 @@ namespace aerie {
 
 constexpr double kMeasureSeconds = 0.9;  // budget at a start
 
-// Measures few points, the cheapest first, as many as `budget_seconds` allow (at least one row of
-// each curve). A point is the least time of several runs. The session forgets its sequence.
+// Measures few points behind a text of some length, the cheapest first, as many as `budget_seconds`
+// allow (at least one row of each curve). A point is the least time of several runs. The session
+// forgets its sequence.
 MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_seconds);
 
 // Corrects timings, which are too long if something else ran, and never too short: fewer rows cost

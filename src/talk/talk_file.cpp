@@ -19,7 +19,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are written as they lie");
 
-constexpr std::string_view kMagic = "aerie talk 1\n";
+constexpr std::string_view kMagic = "aerie talk 2\n";
 constexpr size_t kMaxHeaderBytes = 1 << 16;
 constexpr size_t kPieceBytes = 1 << 20;
 

@@ -177,5 +177,22 @@ TEST(TreePolicy, ComesBackWhenDraftsAreAcceptedAgain) {
     EXPECT_GT(after, 0.9 * before);
 }
 
+// The losses of the head, and cycles in which nothing was found, leave grafts their part of the
+// account.
+TEST(Account, AHeadThatFailsLeavesGraftsTheirPart) {
+    Account account;
+    const double first = account.balance;
+    while (account.head_balance > 0.3) account.settle(1, 1.3, Drafts::head);
+    EXPECT_GT(account.balance, first / 2);
+    const double before = account.balance, head_before = account.head_balance;
+    account.settle(1, 1.001, Drafts::none);
+    EXPECT_GT(account.balance, before);
+    EXPECT_GT(account.head_balance, head_before);
+    EXPECT_LT(account.head_balance - head_before, account.balance - before);
+    const double head = account.head_balance;
+    account.settle(4, 1.5, Drafts::grafts);
+    EXPECT_EQ(account.head_balance, head);
+}
+
 }  // namespace
 }  // namespace aerie::test

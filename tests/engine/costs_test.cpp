@@ -150,7 +150,7 @@ TEST(CostCache, ADamagedFileIsNoneAndIsReplaced) {
                                                           {"[[1,0.5]", "[[1,0.75]"},
                                                           {"[8,1.25]", "[65,1.25]"},
                                                           {"[8,1.25]", "[8,1e300]"},
-                                                          {"aerie-costs-1", "aerie-costs-2"},
+                                                          {"aerie-costs-2", "aerie-costs-1"},
                                                           {"\"level\"", "\"levels\""}}) {
         std::string damaged = whole;
         ASSERT_NE(damaged.find(from), std::string::npos) << from << " in " << whole;

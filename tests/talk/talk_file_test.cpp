@@ -76,7 +76,7 @@ TEST_F(TalkFile, WithAFlippedByteIsRefused) {
 TEST_F(TalkFile, WithAnyContentIsReadOrRefused) {
     const std::string whole = bytes_of(file_);
     const size_t end = whole.size() - sizeof(uint32_t);
-    const std::string_view magic = "aerie talk 1\n";
+    const std::string_view magic = "aerie talk 2\n";
     int was_refused = 0, was_read = 0;
     for (size_t at = magic.size(); at < end; at += at < 1200 || at + 600 > end ? 1 : 4093) {
         for (const int value : {0x00, 0x7F, 0xFF}) {

@@ -32,7 +32,7 @@ TEST(LearnedCosts, RemembersWhatItMeasured) {
     const std::string ids = field(generated(kShort, here), "ids");
     const auto file = kept_costs(folder.path(), here);
     const std::string costs = read_text(file, 1 << 16);
-    EXPECT_NE(costs.find("aerie-costs-1"), std::string::npos) << costs;
+    EXPECT_NE(costs.find("aerie-costs-2"), std::string::npos) << costs;
     generated(kShort, here);
     EXPECT_EQ(read_text(file, 1 << 16), costs) << "measured once";
     std::ofstream(file) << costs.substr(0, 40);

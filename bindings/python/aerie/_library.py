@@ -114,7 +114,7 @@ def _load() -> Any:
     try:
         library = _native.declare(ctypes.CDLL(path))
     except (OSError, AttributeError) as error:
-        raise ImportError(f"libaerie {_native.VERSION_NUMBER // 100 / 100:.2f} or newer cannot be loaded: {error}") from error
+        raise ImportError(f"libaerie {_native.VERSION_NUMBER // 10000}.{_native.VERSION_NUMBER // 100 % 100} or newer cannot be loaded: {error}") from error
     return library
 
 

@@ -7,6 +7,7 @@ namespace aerie {
 namespace {
 
 constexpr double kFirstBalance = 1.5;  // plain cycles that drafting may lose at first
+constexpr double kHeadShare = 0.5;     // part of this, and of later probes, that a head may lose
 constexpr double kMaxBalance = 8;      // largest balance, however much was gained
 constexpr double kShare = 1.0 / 64;    // part of plain decoding's time that probes may spend
 constexpr double kMinShare = 1.0 / 512;
@@ -14,18 +15,22 @@ constexpr double kDecay = 0.99;
 
 }  // namespace
 
-Account::Account() : balance(kFirstBalance), share(kShare) {}
+Account::Account()
+    : balance(kFirstBalance), head_balance(kFirstBalance * kHeadShare), share(kShare) {}
 
 void Account::begin_text() {
     share = kShare;
 }
 
-void Account::settle(double brought, double cost, bool drafted) {
+void Account::settle(double brought, double cost, Drafts drafts) {
+    const bool drafted = drafts != Drafts::none;
     tokens = tokens * kDecay + brought;
     time = time * kDecay + cost;
     rate = std::max(1.0, tokens / time);
     const double gain = drafted ? brought - cost : share;
     balance = std::min(kMaxBalance, balance + gain);
+    if (drafts != Drafts::grafts)
+        head_balance = std::min(kMaxBalance, head_balance + (drafted ? gain : gain * kHeadShare));
     // Probes that lose make the next ones rarer.
     if (drafted && gain > 0) share = kShare;
     if (drafted && gain < 0 && was_plain) share = std::max(kMinShare, share / 2);

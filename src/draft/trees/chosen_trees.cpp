@@ -160,7 +160,7 @@ class ChosenTrees final : public TreeDrafter, CostAware {
     // Acceptance statistics belong to a sequence; costs belong to the device and are shared.
     struct ChosenState final : State {
         ChosenState(const ChosenTrees& of, KvPages held)
-            : State(of, std::move(held)), policy(of.most_, of.costs_) {
+            : State(of, std::move(held)), policy(of.most_, of.costs_, of.context_ > 0) {
             if (of.context_ > 0) said.emplace(of.context_);
         }
 

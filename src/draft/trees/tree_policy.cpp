@@ -23,8 +23,8 @@ constexpr int kPriceRows = 4;     // verify() has steps: a row's price is the le
 
 }  // namespace
 
-TreePolicy::TreePolicy(const TreeShape& most, std::shared_ptr<CycleCosts> costs)
-    : most_(most), costs_(std::move(costs)), trust_(kFirstTrust) {
+TreePolicy::TreePolicy(const TreeShape& most, std::shared_ptr<CycleCosts> costs, bool has_grafts)
+    : most_(most), costs_(std::move(costs)), has_grafts_(has_grafts), trust_(kFirstTrust) {
     truth_.resize(size_t(most.levels) + 1);
     for (auto& of_rank : confidence_) of_rank.resize(size_t(most.levels) + 1);
     const size_t candidates =
@@ -68,7 +68,7 @@ void TreePolicy::begin_text() {
 }
 
 bool TreePolicy::would_draft(int backlog) const {
-    const bool affordable = costs_->root(backlog) + costs_->verify(2) - 1 <= account_.balance;
+    const bool affordable = costs_->root(backlog) + costs_->verify(2) - 1 <= most_for_head();
     return affordable &&
            gain_below(1, 0) > account_.rate * costs_->root(std::min(backlog, kUsualBacklog));
 }
@@ -87,16 +87,16 @@ void TreePolicy::begin_cycle() {
 
 bool TreePolicy::begin(int backlog) {
     begin_cycle();
-    drafting_ = would_draft(backlog);
-    if (drafting_) spent_ = costs_->root(backlog);
-    return drafting_;
+    const bool drafts = would_draft(backlog);
+    if (drafts) spent_ = costs_->root(backlog);
+    return drafts;
 }
 
 bool TreePolicy::begin_grafts(double cost) {
     begin_cycle();
-    drafting_ = cost <= account_.balance;
-    if (drafting_) spent_ = cost;
-    return drafting_;
+    const bool drafts = cost <= account_.balance;
+    if (drafts) spent_ = cost;
+    return drafts;
 }
 
 // The entry of this token below `parent`; -1 if the head did not propose it.
@@ -232,10 +232,11 @@ NodeList TreePolicy::likeliest() const {
 int TreePolicy::best_count(const NodeList& entries) const {
     int best = 0;
     double worth = 0, most = 0;
+    const double may_lose = siblings_.empty() ? account_.balance : most_for_head();
     for (int count = 1; count <= int(entries.size()); ++count) {
         const double cost = costs_->verify(1 + count) - 1;
         worth += probability_[size_t(entries[size_t(count) - 1])];
-        if (worth - account_.rate * cost > most && spent_ + cost <= account_.balance) {
+        if (worth - account_.rate * cost > most && spent_ + cost <= may_lose) {
             most = worth - account_.rate * cost;
             best = count;
         }
@@ -260,7 +261,7 @@ void TreePolicy::choose(std::span<const Candidate> table, int first, Frontier& f
     for (int w = 1; w <= widest; ++w) {
         const double cost = costs_->level(w);
         gain += gain_below(probability_[size_t(first + order[size_t(w) - 1])], depth_);
-        const bool affordable = spent_ + cost + costs_->verify(nodes) - 1 <= account_.balance;
+        const bool affordable = spent_ + cost + costs_->verify(nodes) - 1 <= most_for_head();
         if (affordable && gain - account_.rate * cost > most) {
             most = gain - account_.rate * cost;
             width = w;
@@ -315,8 +316,11 @@ void TreePolicy::learn(const TokenTree& tree, std::span<const int> accepted, int
                  {&truth_[depth], &confidence_[0][depth], &confidence_[1][depth]})
                 estimate->add(0, 0, kPlainMemory);
     }
-    account_.settle(double(accepted.size()), spent_ + costs_->verify(tree.size()), drafting_);
-    drafting_ = false;
+    // Looking for grafts in vain is no draft: the cycle was a plain one.
+    const Drafts drafts = !siblings_.empty() ? Drafts::head
+                          : tree.size() > 1  ? Drafts::grafts
+                                             : Drafts::none;
+    account_.settle(double(accepted.size()), spent_ + costs_->verify(tree.size()), drafts);
 }
 
 // Upper bound of every number that load() accepts.
@@ -339,6 +343,7 @@ void TreePolicy::each_lesson(Self& self, const Visit& visit) {
     visit(account.rate, 1);
     visit(self.trust_, -kMaxLesson);
     visit(account.balance, -kMaxLesson);
+    visit(account.head_balance, -kMaxLesson);
 }
 
 void TreePolicy::save(SaveSink& to) const {

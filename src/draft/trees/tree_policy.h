@@ -5,6 +5,7 @@
 // The policy runs on the host; costs are in plain cycles.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -17,8 +18,9 @@ namespace aerie {
 
 class TreePolicy {
   public:
-    // A policy for one sequence; the costs are shared by all sequences on the device.
-    TreePolicy(const TreeShape& most, std::shared_ptr<CycleCosts> costs);
+    // A policy for one sequence; the costs are shared by all sequences on the device. `has_grafts`:
+    // a head drafts beside grafts, which must not suffer from what the head loses.
+    TreePolicy(const TreeShape& most, std::shared_ptr<CycleCosts> costs, bool has_grafts = false);
 
     CycleCosts& costs() { return *costs_; }
 
@@ -86,9 +88,14 @@ class TreePolicy {
     void calibrate(std::span<const int> tokens);
     bool calibrate(const Siblings& siblings, int depth, int token, int& entry);
     void begin_cycle();
+    // Plain cycles that this cycle may lose if the head runs in it.
+    double most_for_head() const {
+        return has_grafts_ ? std::min(account_.balance, account_.head_balance) : account_.balance;
+    }
 
     TreeShape most_;
     std::shared_ptr<CycleCosts> costs_;
+    bool has_grafts_;
 
     // Statistics of the sequence.
     double trust_;                       // added to the log-odds that the head gives its best child
@@ -99,7 +106,6 @@ class TreePolicy {
     Account account_;
 
     // The current cycle.
-    bool drafting_ = false;
     int depth_ = 0;         // depth of the newest level
     double spent_ = 0;      // cost of drafting so far
     double row_price_ = 0;  // tokens that a further verified row must bring
