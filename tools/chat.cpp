@@ -385,7 +385,7 @@ int run_chat(const ChatOptions& options) {
     if (is_terminal) {
         print_note(load_options.model.filename().string() + " on " + model->device().name + ", " +
                    std::to_string(model->context()) + " tokens of context" +
-                   (model->can_draft() ? ", drafts by " + load_options.draft.method : "") +
+                   (model->can_draft() ? ", drafts by " + model->options().draft.method : "") +
                    (learning ? ", learns from its answers (aerie forget deletes them)" : "") +
                    "; /help lists the commands");
         note_interrupts();

@@ -19,15 +19,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kRounds = 12;             // rounds over the points, so that a busy moment spoils none
-constexpr double kRoundSeconds = 0.25;  // for all rounds after the first
+constexpr int kRounds = 12;  // rounds over the points, so that a busy moment spoils none
 // Runs of a point follow each other for so long, as cycles do. A processor that computes more
 // lowers its clock within some ten milliseconds, so only the second half counts.
-constexpr double kPassesSeconds = 0.05, kLevelsSeconds = 0.02;
+constexpr double kPassesSeconds = 0.04, kLevelsSeconds = 0.01;
 constexpr int kUsualRows = 8;  // rounds after the first leave out larger passes
-// Passes are timed behind a text of so many tokens, if reading it takes no more than so long.
-constexpr int kTextTokens = 192;
+// Passes are timed behind a text of as many tokens as are read in this time.
 constexpr double kReadSeconds = 0.15;
+constexpr int kLeastText = 16;  // a shorter text is not worth its time
 constexpr double kMaxSeconds = 3600;
 constexpr size_t kMaxFileBytes = 1 << 16;
 
@@ -53,6 +52,14 @@ class CurveTimer {
         : seconds_(seconds), run_(std::move(run)) {}
 
     void add(int rows) { points_.push_back({rows, least(rows)}); }
+    void clear() { points_.clear(); }
+    // The sum of the points of few rows.
+    double total() const {
+        double seconds = 0;
+        for (const CostPoint& point : points_)
+            if (point.rows <= kUsualRows) seconds += point.seconds;
+        return seconds;
+    }
     // Repeats the points of few rows. Returns the sum of the least times of this round.
     double repeat() {
         double round = 0;
@@ -137,16 +144,17 @@ std::vector<CostPoint> plausible(std::vector<CostPoint> points) {
 namespace {
 
 // Reads a text as chats have it: a further row costs more behind it, since it attends to all of it.
-// `pass_seconds`: time of a pass over one row.
-void read_text(Session& session, double pass_seconds, double budget_seconds) {
+// False: that would take too long. `pass_seconds`: time of a pass over one row.
+bool read_text(Session& session, double pass_seconds, double budget_seconds) {
     constexpr double kRowsOfPass = 4;  // rows of a prompt that are read in the time of one pass
     const double most = kRowsOfPass * std::min(kReadSeconds, budget_seconds / 4) / pass_seconds;
-    const int room = session.context() / 2;
-    std::vector<int> text(
-        size_t(std::clamp(int(std::min(most, 1e6)), 1, std::max(1, std::min(kTextTokens, room)))));
+    const double room = std::min(session.context(), kMeasureContext) / 2;
+    if (std::min(most, room) < kLeastText) return false;
+    std::vector<int> text(size_t(std::min(most, room)));
     for (size_t i = 0; i < text.size(); ++i) text[i] = token_of(session, int(i));
     session.begin({});
     session.prefill(text);
+    return true;
 }
 
 }  // namespace
@@ -157,13 +165,16 @@ MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_
     session.prefill({&token, 1});  // weights that are only mapped are read here, outside the budget
     const double start = steady_seconds();
     const auto spent = [&] { return steady_seconds() - start; };
-    read_text(session, verify_seconds(session, 1), budget_seconds);
     CurveTimer verify(kPassesSeconds, [&](int rows) { return verify_seconds(session, rows); });
     CurveTimer level(kLevelsSeconds, [&](int rows) {
         return drafter.level_seconds({session.sequence().draft(), session.sequence().tokens()},
                                      rows);
     });
     verify.add(1);
+    if (read_text(session, verify.last().seconds, budget_seconds)) {
+        verify.clear();
+        verify.add(1);
+    }
     level.add(1);
     const int most = session.logits().rows;  // most rows of a tree of this drafter
     for (int rows : {2, 3, 4, 8, 16, 32, kMaxNodes}) {
@@ -174,13 +185,14 @@ MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_
             rows > verify.last().rows && spent() + verify.next_seconds() < budget_seconds)
             verify.add(rows);
     }
-    const double round = spent();
-    const double until = std::min(budget_seconds, round + kRoundSeconds);
-    std::vector<double> rounds;
-    do {
-        const double passes = verify.repeat();
+    std::vector<double> rounds = {verify.total() + level.total()};
+    // The first round took longer than the others will, for it had large passes, too.
+    double round_seconds = std::min(spent(), budget_seconds / 3);
+    while (int(rounds.size()) < kRounds && spent() + round_seconds < budget_seconds) {
+        const double before = spent(), passes = verify.repeat();
         rounds.push_back(passes + level.repeat());
-    } while (int(rounds.size()) < kRounds && spent() < until);
+        round_seconds = spent() - before;
+    }
     session.begin({});
     return {verify.points(), level.points(), false, spread_of(std::move(rounds))};
 }

@@ -12,6 +12,7 @@
 namespace aerie {
 
 constexpr double kMeasureSeconds = 0.9;  // budget at a start
+constexpr int kMeasureContext = 384;     // context of a session for it; with less it is less true
 
 // Measures few points behind a text of some length, the cheapest first, as many as `budget_seconds`
 // allow (at least one row of each curve). A point is the least time of several runs. The session

@@ -60,9 +60,11 @@ LearnedCosts::LearnedCosts(Model& model, CostAware& drafter, Session& session)
     auto costs = options.cache.empty() ? std::nullopt : read_costs(options.cache, key);
     if (!costs) {
         costs = steady_costs(session, drafter, options);
-        // A measurement that was disturbed twice is not kept, so the next start measures again.
-        if (!options.cache.empty() && costs->spread <= kMaxSpread)
-            write_costs(options.cache, key, *costs);
+        // A measurement that was disturbed twice is not kept, so the next start measures again; nor
+        // is one behind less text than a longer context allows.
+        const int usual = std::min(kMeasureContext, model.files().config.context);
+        const bool is_usual = costs->spread <= kMaxSpread && session.context() >= usual;
+        if (!options.cache.empty() && is_usual) write_costs(options.cache, key, *costs);
     }
     drafter.set_costs(*costs);
 }

@@ -297,9 +297,10 @@ class Puller {
             options_.endpoint + "/" + name_.id() + "/resolve/" + commit + "/" + in_url(file.path);
         while (!download.is_whole()) {
             const uint64_t from = download.bytes();
-            uint64_t received = 0;  // in the newest reply
+            uint64_t received = 0, had = 0;  // in the newest reply, and before it
             const Reply reply = get(url, [&] {
                 received = 0;
+                had = download.bytes();
                 return client_.get(
                     url, download.bytes(), [&](const Reply& begun, std::string_view piece) {
                         if (received == 0) check_begin(begun, download.bytes(), file, url);
@@ -308,7 +309,7 @@ class Puller {
                         const uint64_t at = begins_again ? received : download.bytes();
                         received += piece.size();
                         if (at < download.bytes()) {
-                            if (!download.has(at, piece)) refuse_other(begun, download, url);
+                            if (!download.has(at, piece)) refuse_other(begun, download, file, url);
                             piece.remove_prefix(
                                 size_t(std::min<uint64_t>(piece.size(), download.bytes() - at)));
                         }
@@ -319,7 +320,7 @@ class Puller {
             });
             if (download.is_whole()) break;
             const bool begins_again = received > 0 && reply.status == 200;
-            if (begins_again && from == 0) download.start_over();  // it is not known to be the file
+            if (begins_again && had == 0) download.start_over();  // it is not known to be the file
             if (begins_again || download.bytes() == from)
                 throw Error(url + ": the server sends " + std::to_string(received) + " of " +
                             std::to_string(file.size_bytes) + " bytes");
@@ -330,8 +331,9 @@ class Puller {
     // The reply does not begin as what is there. If it has the file's length, what is there is
     // wrong.
     [[noreturn]] static void refuse_other(const Reply& reply, Download& download,
-                                          const std::string& url) {
-        if (!reply.headers.contains("content-length"))
+                                          const RepositoryFile& file, const std::string& url) {
+        const auto length = reply.headers.find("content-length");
+        if (length == reply.headers.end() || length->second != std::to_string(file.size_bytes))
             throw Error(url + ": the server sends another file than before");
         download.start_over();
         throw Error(url + ": what had come was damaged; it was deleted, please try again");

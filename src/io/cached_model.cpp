@@ -82,6 +82,11 @@ CachedModel find_cached_model(const RepositoryName& name) {
                     (name.file.empty() ? "" : ": " + in_quotes(name.file)) +
                     ": not in the Hugging Face cache (" + model.repository.string() +
                     "); models of other programs are deleted by these");
+    // A download that has begun is of another model, or it is not known of which.
+    if (model.is_all && !(name.quant.empty() && name.file.empty()))
+        platform::each_entry(model.repository / "blobs", [&](const fs::path& entry) {
+            if (entry.extension() == ".incomplete") model.is_all = false;
+        });
     for (const fs::path& blob : blobs)
         if (!kept_blobs.contains(blob)) {
             model.files.push_back(blob);

@@ -212,21 +212,32 @@ std::string unescaped(const std::string& text) {
 // names the whole repository. Throws UsageError for anything else, which must not be taken for
 // either.
 std::string cut_page(std::string& address) {
+    // The hub's page of a repository, with one file shown.
+    constexpr std::string_view kShown = "?show_file_info=";
+    std::string shown;
+    if (const size_t query = address.find(kShown); query != address.npos) {
+        const size_t first = query + kShown.size();
+        shown = unescaped(address.substr(first, address.find_first_of("&#", first) - first));
+    }
     address = address.substr(0, address.find_first_of("?#"));
     size_t at = address.npos, end = 0;
     for (const std::string page : {"/tree/", "/blob/", "/resolve/"})
         if (const size_t found = address.find(page); found < at)
             at = found, end = found + page.size();
+    const bool names_file = at != address.npos && address.compare(at, 6, "/tree/") != 0;
     if (address.ends_with('/')) address.pop_back();
-    if (at == address.npos) return "";
+    if (at == address.npos && shown.empty()) return "";
+    if (at == address.npos) at = end = address.size();
     const std::string rest = unescaped(address.substr(std::min(end, address.size())));
     const size_t slash = std::min(rest.find('/'), rest.size());
     if (!rest.empty() && rest.substr(0, slash) != "main")
         throw UsageError(in_quotes(address) + ": only the revision main can be downloaded");
-    const std::string file = slash < rest.size() ? rest.substr(slash + 1) : "";
+    const std::string file = !shown.empty()        ? shown
+                             : slash < rest.size() ? rest.substr(slash + 1)
+                                                   : "";
     const std::string whole = address;
     address = address.substr(0, at);
-    if (!file.empty() && !lower_ascii(file).ends_with(".gguf"))
+    if ((names_file || !file.empty()) && !lower_ascii(file).ends_with(".gguf"))
         throw UsageError(in_quotes(whole) +
                          ": an address names a repository or a file that ends with .gguf; all of "
                          "this repository is " +

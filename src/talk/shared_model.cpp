@@ -1,13 +1,15 @@
 #include "talk/shared_model.h"
 
+#include "engine/costs.h"
+
 namespace aerie {
 
 namespace {
 
-// Costs are measured with a small session: one sequence, and a context that any tree fits into.
+// Costs are measured with a small session: one sequence, and no more context than that takes.
 LearnedCosts learn_costs(Model& model, Drafter& drafter, BatchLimits limits) {
     limits.open_sequences = 1;
-    limits.context = std::min(limits.context, 2 * kMaxNodes);
+    limits.context = std::min(limits.context, kMeasureContext);
     if (!drafter.cost_aware()) return {};
     Session session(model.backend(), model.target(), drafter, limits);
     return LearnedCosts(model, *drafter.cost_aware(), session);

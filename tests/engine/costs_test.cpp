@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #ifndef _WIN32
 #include <sys/resource.h>
 
@@ -48,14 +50,17 @@ TEST(Measure, GivesPointsInOrderWithinItsBudget) {
 }
 
 // A drafter with levels that take far longer than passes of the bundled model; on a busy machine
-// two of three levels take three times as long.
+// two of three rounds over them take three times as long.
 class ScriptedLevels final : public CostAware {
   public:
     explicit ScriptedLevels(bool is_busy) : is_busy_(is_busy) {}
 
     void calm_down() { is_busy_ = false; }
     double level_seconds(const DraftRequest&, int) override {
-        return is_busy_ && calls_++ % 3 != 0 ? 300 : 100;
+        // Between two rounds over the levels there are passes.
+        const double before = std::exchange(last_, steady_seconds());
+        if (last_ - before > 0.02) ++rounds_;
+        return is_busy_ && rounds_ % 3 != 1 ? 300 : 100;
     }
     int widest_level() const override { return 1; }
     void set_costs(const MeasuredCosts& costs) override { costs_ = costs; }
@@ -68,7 +73,8 @@ class ScriptedLevels final : public CostAware {
 
   private:
     bool is_busy_;
-    int calls_ = 0;
+    int rounds_ = 0;
+    double last_ = 0;  // time of the newest call
     Account account_;
 };
 
@@ -76,8 +82,8 @@ TEST(Measure, SaysHowFarRoundsDiffered) {
     Bundled model(bundled_options(DType::F16));
     auto drafting = model.drafting(auto_options());
     ScriptedLevels quiet(false), busy(true);
-    EXPECT_NEAR(measure_costs(*drafting.session, quiet, 0.5).spread, 1, 0.01);
-    EXPECT_GT(measure_costs(*drafting.session, busy, 0.5).spread, 2);
+    EXPECT_NEAR(measure_costs(*drafting.session, quiet, kMeasureSeconds).spread, 1, 0.01);
+    EXPECT_GT(measure_costs(*drafting.session, busy, kMeasureSeconds).spread, 2);
 }
 
 TEST(LearnedCosts, KeepsNoneOfABusyMachine) {

@@ -165,6 +165,12 @@ TEST(RepositoryName, MayBeThePageOfAFile) {
     }
     EXPECT_EQ(parse_repository_name("hf.co/org/name/blob/main/tree/m%20a.gguf#x").file,
               "tree/m a.gguf");
+    for (const char* page : {"hf.co/org/name?show_file_info=a%20b/m.gguf",
+                             "hf.co/org/name/tree/main?show_file_info=a%20b/m.gguf&x=1#y"}) {
+        EXPECT_EQ(parse_repository_name(page).file, "a b/m.gguf") << page;
+        EXPECT_EQ(parse_repository_name(page).id(), "org/name") << page;
+    }
+    EXPECT_THROW(parse_repository_name("hf.co/org/name/blob/main/"), UsageError);
     for (const char* text :
          {"hf.co/org/name/resolve/v2/m.gguf", "hf.co/org/name/blob/main/m.gguf:F16",
           "hf.co/org/name/tree/v2", "hf.co/org/name/blob/main/config.json",

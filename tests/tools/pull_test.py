@@ -339,6 +339,14 @@ class PullTest(unittest.TestCase):
         self.assertEqual(os.listdir(self.cache), [])
         self.assertEqual(self.remove("org/name", "-y").returncode, 1)
 
+    def test_a_download_that_has_begun_stays(self):
+        hub = Hub({"m-Q4_K_M.gguf": MODEL, "m-Q8_0.gguf": MODEL + b"8"})
+        self.works(hub, "org/name:Q4_K_M")
+        hub.faults["m-Q8_0.gguf"] = [lambda handler: handler.cut((MODEL + b"8")[:5000], len(MODEL) + 1), lambda handler: handler.answer(403)]
+        self.assertEqual(self.pull(hub, "org/name:Q8_0").returncode, 1)
+        self.assertEqual(self.remove("org/name:Q4_K_M", "-y").returncode, 0)
+        self.assertEqual(self.blobs(), [hashlib.sha256(MODEL + b"8").hexdigest() + ".incomplete"])
+
     def test_the_file_of_an_address_is_deleted_alone(self):
         hub = Hub({"m-Q4_K_M.gguf": MODEL, "m-F16.gguf": MODEL + b"16"})
         page = "https://huggingface.co/org/name/blob/main/m-F16.gguf"
@@ -504,7 +512,13 @@ class PullTest(unittest.TestCase):
             hub.faults["model.gguf"] = [cut, again]
             self.is_model(self.works(hub))
             shutil.rmtree(self.cache)
-        hub.faults["model.gguf"] = [cut, lambda handler: handler.answer(200, b"x" + MODEL[1:])]
+        path = os.path.join(self.cache, "models--org--name", "blobs", hashlib.sha256(MODEL).hexdigest() + ".incomplete")
+        for worse in (lambda handler: handler.answer_without_length(MODEL[:3000]),
+                      lambda handler: handler.answer(200, b"no file", Content_Encoding="gzip")):
+            hub.faults["model.gguf"] = [cut, worse]
+            self.fails(hub, "the server sends ")
+            self.assertEqual(os.path.getsize(path), 5000)
+        hub.faults["model.gguf"] = [lambda handler: handler.answer(200, b"x" + MODEL[1:])]
         self.fails(hub, "it was deleted")
         self.is_model(self.works(hub))
 

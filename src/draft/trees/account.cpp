@@ -6,17 +6,17 @@ namespace aerie {
 
 namespace {
 
-constexpr double kFirstBalance = 1.5;  // plain cycles that drafting may lose at first
-constexpr double kHeadShare = 0.5;     // part of this, and of later probes, that a head may lose
-constexpr double kMaxBalance = 8;      // largest balance, however much was gained
-constexpr double kShare = 1.0 / 64;    // part of plain decoding's time that probes may spend
+constexpr double kFirstBalance = 1.5;    // plain cycles that drafting may lose at first
+constexpr double kFirstHeadBalance = 1;  // the part of it that a head may lose
+constexpr double kHeadShare = 0.5;       // its part of later probes
+constexpr double kMaxBalance = 8;        // largest balance, however much was gained
+constexpr double kShare = 1.0 / 64;      // part of plain decoding's time that probes may spend
 constexpr double kMinShare = 1.0 / 512;
 constexpr double kDecay = 0.99;
 
 }  // namespace
 
-Account::Account()
-    : balance(kFirstBalance), head_balance(kFirstBalance * kHeadShare), share(kShare) {}
+Account::Account() : balance(kFirstBalance), head_balance(kFirstHeadBalance), share(kShare) {}
 
 void Account::begin_text() {
     share = kShare;
@@ -29,8 +29,8 @@ void Account::settle(double brought, double cost, Drafts drafts) {
     rate = std::max(1.0, tokens / time);
     const double gain = drafted ? brought - cost : share;
     balance = std::min(kMaxBalance, balance + gain);
-    if (drafts != Drafts::grafts)
-        head_balance = std::min(kMaxBalance, head_balance + (drafted ? gain : gain * kHeadShare));
+    const double head_gain = drafts == Drafts::head ? gain : share * kHeadShare;
+    head_balance = std::min(kMaxBalance, head_balance + head_gain);
     // Probes that lose make the next ones rarer.
     if (drafted && gain > 0) share = kShare;
     if (drafted && gain < 0 && was_plain) share = std::max(kMinShare, share / 2);
