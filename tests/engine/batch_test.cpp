@@ -34,10 +34,11 @@ TEST(Batch, TwoTextsInOnePassAreTwoTexts) {
     for (const DraftOptions& draft : all_drafts()) {
         const std::string& method = draft.method;
         Together both(model, method, draft);
-        const auto alone = model.drafting(draft);
         std::vector<std::vector<int>> want;
         std::vector<std::vector<Logits>> logits(2);  // by text: the rows of the first cycle
         for (int i = 0; i < 2; ++i) {
+            // A session of its own: drafts of one text may change the trees of the next.
+            const auto alone = model.drafting(draft);
             Session& session = *alone.session;
             session.begin(cold_and_hot(i));
             session.prefill(prompt_of(model, size_t(i)));

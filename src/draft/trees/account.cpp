@@ -20,6 +20,7 @@ Account::Account() : balance(kFirstBalance), head_balance(kFirstHeadBalance), sh
 
 void Account::begin_text() {
     share = kShare;
+    head_balance = std::max(head_balance, kFirstHeadBalance);
 }
 
 void Account::settle(double brought, double cost, Drafts drafts) {
