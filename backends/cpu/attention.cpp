@@ -234,20 +234,17 @@ Queries queries_of(const AttentionTask& task) {
     return queries;
 }
 
-template <bool is_merged, class T>
-void attend_to_chunk(Queries& queries, Scores& scores, int first, const AttentionTask& task) {
-    each_run(task, first, [&](int r, int count) {
-        Chunk<T> chunk;
-        find_chunk(chunk, task.cache, task.histories[r], first);
-        attend<is_merged>(queries, scores, r * task.group, count * task.group, chunk, task);
-    });
-}
-
 template <class T>
 void attend_to_all(Queries& queries, const AttentionTask& task) {
     Scores scores;
-    for (int i = 0; i < task.chunks; ++i)
-        attend_to_chunk<true, T>(queries, scores, (task.first_chunk + i) * kChunk, task);
+    for (int i = 0; i < task.chunks; ++i) {
+        const int first = (task.first_chunk + i) * kChunk;
+        each_run(task, first, [&](int r, int count) {
+            Chunk<T> chunk;
+            find_chunk(chunk, task.cache, task.histories[r], first);
+            attend<true>(queries, scores, r * task.group, count * task.group, chunk, task);
+        });
+    }
 }
 
 // Points the outputs of the queries to the results of the task's i-th chunk.
