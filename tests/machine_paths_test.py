@@ -3,15 +3,15 @@
 
 usage: machine_paths_test.py REPOSITORY
 
-Looks at the tracked files, or at all but the builds where git is not here. Files that are not source code,
-binary files among them, may not name folders for temporary files either. First some planted paths must be
-found, and harmless words must not.
+Files that are not source code, binary files among them, may not name folders for temporary files either. First some
+planted paths must be found, and harmless words must not.
 """
 import os
 import re
-import subprocess
 import sys
 import tempfile
+
+from repository_files import repository_files
 
 FOLDERS = rb"(?:home|Users)/[A-Za-z][\w.-]*/|(?:root|work|workspace|content|scratch)/[\w.-]"
 # In source files a path is ignored if it continues another name: $folder/root/x, "$folder"/root/x.
@@ -31,24 +31,9 @@ def path_in(name, content):
     return match and content[match.start():match.start() + 60]
 
 
-def files(root):
-    try:
-        names = subprocess.run(["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-z"], check=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode()
-        return [name for name in names.split("\0") if name]
-    except (OSError, subprocess.CalledProcessError):
-        pass
-    found = []
-    for folder, subfolders, names in os.walk(root):
-        subfolders[:] = [name for name in subfolders
-                         if name not in (".git", ".cache", "__pycache__") and not name.startswith("build")]
-        found += [os.path.relpath(os.path.join(folder, name), root) for name in names]
-    return found
-
-
 def faults(root):
     found = []
-    for name in files(root):
+    for name in repository_files(root):
         path = os.path.join(root, name)
         if os.path.isfile(path) and not os.path.islink(path):
             with open(path, "rb") as file:

@@ -12,8 +12,9 @@ import ast
 import collections
 import os
 import re
-import subprocess
 import sys
+
+from repository_files import repository_files
 
 CODE = (".h", ".hpp", ".cpp", ".c", ".cu", ".cuh", ".comp", ".glsl", ".in")
 SCRIPTS = (".py", ".sh", ".cmake", "CMakeLists.txt")
@@ -108,7 +109,7 @@ def main():
     assert dead("see no_such.md section 1", "src/x.h", root) and dead("drafting.md section 77", "src/x.h", root)
     word = re.compile(r"(?<![A-Za-z])(" + "|".join(words) + r")s?(?![A-Za-z])", re.I)
     assert word.search("the clerk_") and not word.search("marshall")
-    listed = subprocess.run(["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard"], capture_output=True, text=True, check=True).stdout.split()
+    listed = repository_files(root)
     faults, counts, read = [], collections.Counter(), 0
     for path in listed:
         if not path.endswith(CODE + SCRIPTS) or "/data/" in path or path.startswith(("models/", "tests/prose_test.py")):
