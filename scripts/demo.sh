@@ -37,8 +37,8 @@ trap 'rm -rf "$work"' EXIT
 bold='' dim='' plain=''
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'; fi
 for question in "${questions[@]}"; do
-  # The likeliest tokens: two demos say the same, so that their figures can be compared.
   printf '\n%s> %s%s\n' "$bold" "$question" "$plain"
+  # The likeliest tokens: two demos say the same, so that their figures can be compared.
   build/aerie generate --chat --shade -n 160 --temp 0 --compare-plain -p "$question" 2>"$work/figures" || {
     tail -n 3 "$work/figures" >&2
     exit 1
