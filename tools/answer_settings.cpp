@@ -69,13 +69,15 @@ void set_by_name(AnswerSettings& settings, const std::string& whole) {
         }
         const char* end = text.data() + text.size();
         const auto [rest, error] = std::from_chars(text.data(), end, value);
+        if (error == std::errc::result_out_of_range && rest == end)
+            throw UsageError("/set " + name + ": " + text + " is out of range");
         if (error != std::errc() || rest != end)
             throw UsageError("/set " + name + " takes a number, not " + in_quotes(text));
     });
     if (!is_known)
         throw UsageError("/set: there is no " + in_quotes(name) + "; the settings are " +
                          names_of(settings));
-    changed.sampling.filters.top_k = std::max(changed.sampling.filters.top_k, 0);  // -1 is off
+    if (changed.sampling.filters.top_k == -1) changed.sampling.filters.top_k = 0;  // off, too
     check_sampling(changed.sampling);
     if (changed.max_tokens < -1) throw UsageError("/set predict takes -1 or a number of tokens");
     settings = changed;

@@ -206,8 +206,14 @@ void Chat::tell_first(const std::string& system) {
     print_note("(system message set)");
 }
 
+// Replaces an earlier conversation, and no other file.
 void Chat::save(const fs::path& file) const {
     const fs::path messages = messages_file(file);
+    std::error_code ignored;
+    for (const fs::path& path : {file, messages})
+        if (fs::is_regular_file(path, ignored) && !is_talk_file(file))
+            throw UsageError("/save: " + path.string() +
+                             " exists already and is no stored conversation: name another file");
     const ReplacedFile replaced(messages, FileAccess::owner);
     answerer_.save(file);
     replaced.commit(dialogue_.conversation().messages.dump() + "\n");
@@ -217,10 +223,18 @@ void Chat::save(const fs::path& file) const {
 // Messages without the computed state are enough: the state is computed again.
 void Chat::load(const fs::path& file) {
     const std::string messages = messages_file(file).string();
-    Dialogue stored = dialogue_of(read_conversation(read_input(messages), messages), messages);
     std::error_code ignored;
+    if (!fs::exists(messages, ignored))
+        throw UsageError("/load " + file.string() + ": there is no " + messages +
+                         "; /save FILE stores a conversation");
+    Dialogue stored = dialogue_of(read_conversation(read_input(messages), messages), messages);
     std::string note = file.string() + ": there is none; its text is read anew";
-    if (fs::exists(file, ignored)) note = answerer_.load(file);
+    try {
+        if (fs::exists(file, ignored)) note = answerer_.load(file);
+    } catch (const Error& error) {
+        throw Error(std::string(error.what()) + "; without that file /load reads " + messages +
+                    " alone");
+    }
     dialogue_ = std::move(stored);
     print_note("(loaded " + messages + ": " + std::to_string(dialogue_.turns.size()) +
                (dialogue_.turns.size() == 1 ? " turn)" : " turns)"));

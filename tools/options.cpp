@@ -178,7 +178,8 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options) {
     add_number("--presence-penalty", options.presence_penalty, "X",
                "taken off a token's logit if it is in the answer (default: 0)");
     add_whole(app, "-s,--seed", options.seed, Range<uint64_t>{0, UINT64_MAX},
-              "same seed, same text; -1, the default: a random one, which is shown")
+              "same seed, same text; -1, the default: a random one, which is shown",
+              "-1 or a whole number")
         ->transform(CLI::Validator(
             [](std::string& text) {
                 if (text == "-1") text = std::to_string(std::random_device()());
@@ -245,7 +246,8 @@ CommandLine parse_command_line(int argc, char** argv) {
         "-hf, -ngl and -md, are understood too, and `aerie run MODEL [MESSAGE]`, `aerie list`, "
         "`aerie help COMMAND` and `aerie version`. AERIE_MODEL, AERIE_HEAD, AERIE_DEVICE and "
         "AERIE_THREADS stand for flags that are not given; AERIE_MODELS is one more folder to find "
-        "models in. Exit codes: 0 done, 1 failed, 2 wrong usage, 128 + signal if stopped.");
+        "models in. Exit codes: 0 done, 1 failed, 2 wrong usage, 128 + signal if stopped (serve: "
+        "0).");
     add_examples(app, {"aerie chat", "aerie run ~/models/Llama-3.2-3B-Instruct-Q4_K_M.gguf",
                        "aerie chat -hf bartowski/Llama-3.2-3B-Instruct-GGUF", "aerie serve"});
 

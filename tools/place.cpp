@@ -28,7 +28,8 @@ void check_place(std::initializer_list<fs::path> made, size_t bytes) {
     std::error_code ignored, error;
     for (const fs::path& path : made)
         if (fs::exists(fs::symlink_status(path, ignored)))
-            throw Error(path.string() + ": exists already; nothing is overwritten");
+            throw Error(path.string() +
+                        ": exists already, and nothing is overwritten: name another place");
     const fs::space_info space = fs::space(parent_folder(*made.begin()), error);
     if (!error && space.available < bytes + kSmallFiles)
         throw Error(made.begin()->string() + ": " + std::to_string((bytes + kSmallFiles) >> 20) +

@@ -28,24 +28,26 @@ std::vector<std::string> read_strings(const std::string& file) {
     return strings;
 }
 
-std::vector<std::vector<int>> read_lists(const std::string& file) {
+// The token ids that `--decode` gives: "1,2,3", or a file of lists of them.
+std::vector<std::vector<int>> read_lists(const std::string& text, const BpeTokenizer& tokenizer) {
     std::error_code ignored;
-    const bool are_ids = !file.empty() && file.find_first_not_of("0123456789, ") == file.npos &&
-                         !std::filesystem::exists(file, ignored);
-    const Json lists =
-        are_ids ? Json::parse("[[" + file + "]]", "--decode") : Json::parse(read_input(file), file);
-    if (!lists.array()) throw Error(file + ": expected a list of lists of ids");
+    const bool is_file = text == "-" || std::filesystem::exists(text, ignored);
+    const bool are_ids =
+        !is_file && !text.empty() && text.find_first_not_of("-0123456789, ") == text.npos;
+    const std::string source = are_ids ? "--decode" : text;
+    const Json lists = Json::parse(are_ids ? "[[" + text + "]]" : read_input(text), source);
+    if (!lists.array()) throw Error(source + ": expected a list of lists of ids");
     std::vector<std::vector<int>> result;
     for (const Json& list : *lists.array()) {
-        const auto fail = [&] {
-            throw Error(file + ": entry " + std::to_string(result.size()) +
+        if (!list.array())
+            throw Error(source + ": entry " + std::to_string(result.size()) +
                         " is no list of ids, as in [[1, 2], [3]]");
-        };
-        if (!list.array()) fail();
         std::vector<int> ids;
         for (const Json& item : *list.array()) {
             int64_t id = 0;
-            if (!item.integer(id) || id < 0 || id > INT32_MAX) fail();
+            if (!item.integer(id) || id < 0 || id >= tokenizer.size())
+                throw Error(source + ": " + item.dump() + " is no token's id; they go from 0 to " +
+                            std::to_string(tokenizer.size() - 1));
             ids.push_back(int(id));
         }
         result.push_back(std::move(ids));
@@ -135,7 +137,7 @@ int run_tokenize(const TokenizeOptions& options) {
     if (options.counts) return print_counts(tokenizer, options);
     Json::Array results;
     if (options.decode) {
-        for (const std::vector<int>& ids : read_lists(*options.decode)) {
+        for (const std::vector<int>& ids : read_lists(*options.decode, rules)) {
             results.push_back(decoded(rules, ids));
             if (!options.json) print(rules.decode(ids, false) + "\n");
         }

@@ -49,6 +49,12 @@ fs::path bundled_model(const fs::path& name, std::span<const fs::path> folders) 
     return {};
 }
 
+// Whether `aerie train` works in this folder and has not written a head into it yet.
+bool is_in_training(const fs::path& folder) {
+    std::error_code ignored;
+    return fs::is_directory(folder / "training", ignored) && !is_in_folder(folder, "config.json");
+}
+
 // Existing heads beside the target MODEL or MODEL.gguf: "MODEL-eagle" and similar names, as a
 // folder or a .gguf file. Names that suit the method come first.
 std::vector<fs::path> heads_beside(const fs::path& model,
@@ -67,7 +73,8 @@ std::vector<fs::path> heads_beside(const fs::path& model,
         beside += ending;
         const bool is_folder = fs::is_directory(beside, ignored);
         if (!is_folder) beside += ".gguf";
-        if (is_folder || fs::is_regular_file(beside, ignored)) heads.push_back(beside);
+        if (is_folder ? !is_in_training(beside) : fs::is_regular_file(beside, ignored))
+            heads.push_back(beside);
     }
     return heads;
 }
@@ -93,7 +100,7 @@ fs::path find_model(const std::string& name, std::span<const fs::path> folders) 
     if (name.empty()) throw UsageError("the model's name is empty");
     if (!is_utf8(name)) throw UsageError(in_quotes(name) + ": a model's name is UTF-8");
     const fs::path path = platform::path_of(name);
-    std::error_code ignored;
+    std::error_code ignored, unseen;
     const bool is_plain =
         !path.has_parent_path() && path.has_filename() && name != "." && name != "..";
     if (const fs::path found = is_plain ? bundled_model(path, folders) : fs::path(); !found.empty())
@@ -103,16 +110,16 @@ fs::path find_model(const std::string& name, std::span<const fs::path> folders) 
         const fs::path only = only_gguf_in(path);
         return only.empty() ? path : only;
     }
-    if (fs::exists(path, ignored)) {
+    if (fs::exists(path, unseen)) {
         if (!is_gguf(path))
             throw Error(in_quotes(name) + ": " + what_it_is_instead(path), Cause::unsupported);
         return path;
     }
-    if (path.extension() == ".gguf")
-        throw Error(in_quotes(name) + ": no such file", Cause::not_found);
-    if (!may_be_placed(name))
-        throw Error(in_quotes(name) + ": no such file or folder", Cause::not_found);
-    if (const fs::path found = find_placed_model(name); !found.empty()) return found;
+    const bool is_path = path.extension() == ".gguf" || !may_be_placed(name);
+    if (const fs::path found = is_path ? fs::path() : find_placed_model(name); !found.empty())
+        return found;
+    if (unseen) throw Error(in_quotes(name) + ": " + unseen.message(), Cause::inaccessible);
+    if (is_path) throw Error(in_quotes(name) + ": no such file or folder", Cause::not_found);
     if (name.find('/') != std::string::npos) {
         const RepositoryName wanted = parse_repository_name(name);
         throw Error(

@@ -81,6 +81,9 @@ class Talk {
     std::atomic<bool> cancelled_ = false;
 };
 
+// Whether the file begins as those that Talk::save() writes, in any version.
+bool is_talk_file(const std::filesystem::path& path);
+
 // Runs all steps.
 const GenerationResult& answer(Talk& talk, const Request& request);
 

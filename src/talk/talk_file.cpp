@@ -19,6 +19,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are written as they lie");
 
+constexpr std::string_view kMagicOfAll = "aerie talk ";  // the magics of all versions begin so
 constexpr std::string_view kMagic = "aerie talk 2\n";
 constexpr size_t kMaxHeaderBytes = 1 << 16;
 constexpr size_t kPieceBytes = 1 << 20;
@@ -113,6 +114,18 @@ std::vector<int> read_ids(FileSource& file, const SharedModel& model) {
 }
 
 }  // namespace
+
+bool is_talk_file(const fs::path& path) {
+    try {
+        const InputFile file(path);
+        std::string magic(kMagicOfAll.size(), 0);
+        if (file.size_bytes() < magic.size()) return false;
+        file.read(0, std::as_writable_bytes(std::span(magic)));
+        return magic == kMagicOfAll;
+    } catch (const Error&) {
+        return false;
+    }
+}
 
 void Talk::save(const fs::path& path) const {
     const ReplacedFile file(path, FileAccess::owner);

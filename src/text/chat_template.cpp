@@ -111,8 +111,11 @@ Conversation read_conversation(std::string_view json, const std::string& file) {
         const std::string named = file + ": message " + std::to_string(++number);
         const Json* role = message.object() ? message.find("role") : nullptr;
         if (!role || !role->string()) throw Error(named + " has no 'role'");
-        if (*role->string() != "assistant" && !message.find("content"))
-            throw Error(named + " has no 'content'");
+        const Json* content = message.find("content");
+        if (!content && *role->string() != "assistant") throw Error(named + " has no 'content'");
+        if (content && !content->string() && !content->array() && !content->is_null())
+            throw Error(file + ": the content of message " + std::to_string(number) +
+                        " is neither a text nor a list of texts");
     }
     if (!conversation.kwargs.is_null() && !conversation.kwargs.object())
         throw Error(file + ": 'kwargs' is no object");
@@ -127,8 +130,6 @@ void join_text_parts(Conversation& conversation, const std::string& file) {
         const Json* content = messages[i].find("content");
         if (!content || content->string()) continue;
         const std::string named = file + ": the content of message " + std::to_string(i + 1);
-        if (!content->array() && !content->is_null())
-            throw Error(named + " is neither a text nor a list of texts");
         std::string text;
         for (const Json& part : content->array() ? *content->array() : Json::Array{}) {
             const Json *type = part.object() ? part.find("type") : nullptr,

@@ -152,7 +152,7 @@ void Learner::run() {
         work();
     } catch (const std::exception& error) {
         note(std::string("learning has ended, answers go on: ") + error.what() +
-             " (aerie forget deletes what was learnt)");
+             (folder_.empty() ? "" : " (aerie forget deletes what was learnt)"));
     }
     {
         const std::lock_guard guard(mutex_);
@@ -170,7 +170,9 @@ std::string Learner::name_of(const std::string& owner) {
 
 // Keeps answers as they come, and learns from them in idle time.
 void Learner::work() {
-    fs::create_directories(options_.folder);
+    std::error_code error;
+    fs::create_directories(options_.folder, error);
+    if (error) throw Error(options_.folder.string() + ": " + error.message());
     fs::permissions(options_.folder, fs::perms::owner_all);
     folder_ = options_.folder /
               hex_digits(fnv1a(model_->identity().model +

@@ -164,7 +164,7 @@ TEST(GgufHostile, Shapes) {
 
 TEST(GgufHostile, LengthsBeyondTheFile) {
     const std::string huge = little_endian(1ull << 60, 8);
-    EXPECT_NE(problem(GgufWriter().value("k", 8, huge)).find("key 'k' has 1152921504606846976"),
+    EXPECT_NE(problem(GgufWriter().value("k", 8, huge)).find("in key 'k'; the file is cut short"),
               std::string::npos);
     EXPECT_NE(problem(GgufWriter().value("k", 9, little_endian(8, 4) + huge)), "");
     EXPECT_NE(problem(GgufWriter().value("k", 9, little_endian(0, 4) + huge)), "");

@@ -171,9 +171,9 @@ TEST(ChatTemplate, TextPartsAreJoined) {
     join_text_parts(conversation, "x");
     EXPECT_EQ(conversation.messages.dump(), R"([{"role":"user","content":"ab"}])");
     for (const char* bad : {"3", R"([{"type":"image_url"}])", "[5]"}) {
-        Conversation wrong =
-            read_conversation(std::string(R"([{"role":"user","content":)") + bad + "}]", "file");
         EXPECT_NE(error_of([&] {
+                      Conversation wrong = read_conversation(
+                          std::string(R"([{"role":"user","content":)") + bad + "}]", "file");
                       join_text_parts(wrong, "file");
                   }).find("file: the content of message 1"),
                   std::string::npos)

@@ -165,6 +165,9 @@ TEST(Chat, BeginsAnewAndIsSet) {
     EXPECT_EQ(set.out, lines({generated_answer({kMessages[0]}, with(kShort, sampling))}));
     EXPECT_TRUE(has(set.err, "(temp 0.8, top-k ")) << set.err;
     EXPECT_EQ(chat({"/set heat 9"}).exit_code, 1);
+    EXPECT_EQ(chat({"/set top-k -1"}).exit_code, 0);
+    for (const char* wrong : {"/set top-k -2", "/set predict 99999999999", "/set temp 101"})
+        EXPECT_EQ(chat({wrong}).exit_code, 1) << wrong;
 }
 
 TEST(Chat, PutsAFileBeforeTheNextMessage) {
@@ -232,8 +235,25 @@ TEST(Chat, StoresAndTakesUpConversations) {
     EXPECT_EQ(odd.exit_code, 1);
     EXPECT_EQ(odd.err,
               "aerie: odd.json: message 1 is not of the user and the assistant in turns\n"
-              "aerie: nowhere.json: No such file or directory\n");
+              "aerie: /load nowhere: there is no nowhere.json; /save FILE stores a conversation\n");
     EXPECT_EQ(chat({kMessages[0], "/save no/such/folder/x"}, kShort, here).exit_code, 1);
+}
+
+TEST(Chat, StoresOverNoOtherFile) {
+    const TestFolder folder;
+    const Surroundings here{.folder = folder.path()};
+    folder.write("thesis", "mine");
+    folder.write("settings.json", "{}");
+    const Outcome refused = chat({kMessages[0], "/save thesis", "/save settings"}, kShort, here);
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_TRUE(has(refused.err, "/save: thesis exists already")) << refused.err;
+    EXPECT_TRUE(has(refused.err, "/save: settings.json exists already")) << refused.err;
+    EXPECT_EQ(read_text(folder.path() / "thesis", 99), "mine");
+    EXPECT_EQ(read_text(folder.path() / "settings.json", 99), "{}");
+    EXPECT_FALSE(std::filesystem::exists(folder.path() / "thesis.json"));
+    const Outcome twice =
+        chat({kMessages[0], "/save talk", kMessages[1], "/save talk"}, kShort, here);
+    EXPECT_EQ(twice.exit_code, 0) << twice.err;
 }
 
 // The space in front of a word that goes on from the text is the word's.

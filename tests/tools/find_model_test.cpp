@@ -108,15 +108,17 @@ TEST(FindModel, SaysWhatAFileIsInstead) {
     folder.write("weights.safetensors", std::string("\x40\0\0\0\0\0\0\0", 8) + "{\"a\":{}}");
     folder.write("empty", "");
     folder.write("text", "Once upon a time");
-    for (const auto& [name, what] :
-         std::map<std::string, std::string>{{"page", "a web page"},
-                                            {"archive", "an archive"},
-                                            {"weights.safetensors", "given by its folder"},
-                                            {"empty", "an empty file"},
-                                            {"text", "neither a folder nor a GGUF file"},
-                                            {"absent", "'aerie models' lists them"},
-                                            {"absent/too", "aerie pull absent/too"},
-                                            {"./absent", "no such file or folder"}}) {
+    for (const auto& [name, what] : std::map<std::string, std::string>{
+             {"page", "a web page"},
+             {"archive", "an archive"},
+             {"weights.safetensors", "given by its folder"},
+             {"empty", "an empty file"},
+             {"text", "neither a folder nor a GGUF file"},
+             {"absent", "'aerie models' lists them"},
+             {"absent/too", "aerie pull absent/too"},
+             {"./absent", "no such file or folder"},
+             {std::string(300, 'a'), "File name too long"},
+             {std::string(300, 'a') + ".gguf", "File name too long"}}) {
         const Outcome outcome = run({"info", "-m", name}, {.folder = folder.path()});
         EXPECT_EQ(outcome.exit_code, 1) << name;
         EXPECT_NE(outcome.err.find(what), std::string::npos) << outcome.err;
@@ -131,6 +133,17 @@ TEST(FindModel, RefusesWhatNamesNothingInOneLine) {
         EXPECT_NE(outcome.exit_code, 0) << name;
         EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     }
+}
+
+// Its folder has a head's name from the first moment on.
+TEST(FindModel, AHeadThatIsStillTrainedIsNone) {
+    const TestFolder folder;
+    const std::string model = (folder.path() / "m").string();
+    fs::copy(fs::path(kModels) / "aerie-tiny", model);
+    fs::create_directories(folder.path() / "m-eagle3" / "training");
+    EXPECT_EQ(field(generated(with({"-m", model}, kFlags)), "ids"), bundled_ids());
+    fs::remove(folder.path() / "m-eagle3" / "training");
+    EXPECT_EQ(run(with({"generate", "-m", model}, kFlags)).exit_code, 1) << "an empty folder";
 }
 
 TEST(FindModel, ByFlagThenVariableThenDefault) {

@@ -62,6 +62,16 @@ TEST(Tokenize, TakesTextAndIdsFromTheCommandLine) {
               tokenized({"-m", "aerie-tiny", "--decode", (folder.path() / "ids.json").string()}));
 }
 
+TEST(Tokenize, RefusesIdsThatNoTokenHas) {
+    for (const char* ids : {"4096", "1,2,999999999", "-1", "1,99999999999999999999"}) {
+        const Outcome outcome = run({"tokenize", "-m", "aerie-tiny", "--decode", ids});
+        EXPECT_EQ(outcome.exit_code, 1) << ids;
+        EXPECT_NE(outcome.err.find("--decode: "), std::string::npos) << outcome.err;
+        EXPECT_NE(outcome.err.find("is no token's id; they go from 0 to 4095"), std::string::npos)
+            << outcome.err;
+    }
+}
+
 TEST(Tokenize, SaysThePrefixThatGenerateReads) {
     const TestFolder folder;
     for (const auto& entry : std::filesystem::directory_iterator(models_dir() / "aerie-tiny"))

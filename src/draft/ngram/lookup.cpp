@@ -12,7 +12,7 @@ namespace aerie {
 
 namespace {
 
-// Least probability of a proposed path, in trees of a given size, too.
+// Least probability of a path that is proposed, whether or not the tree has a given size.
 constexpr double kLeast = 0.002;
 
 // Drafts trees of a given shape, or trees sized by measurement, for which a TreePolicy keeps the
@@ -46,17 +46,17 @@ class Lookup final : public Drafter, CostAware {
         if (is_chosen_ && !state.policy.begin_grafts(costs_->root(1)))
             return TokenTree(request.tokens.back());
         state.read(request);
-        ContinuationList guesses;
-        state.said.likeliest(shape_.nodes - 1, shape_.levels, shape_.top_k, kLeast, guesses);
+        ContinuationList continuations;
+        state.said.likeliest(shape_.nodes - 1, shape_.levels, shape_.top_k, kLeast, continuations);
         NodeList kept;
-        for (int i = 0; i < int(guesses.size()); ++i) kept.push_back(i);
+        for (int i = 0; i < int(continuations.size()); ++i) kept.push_back(i);
         if (is_chosen_) {
-            for (const Continuation& guess : guesses)
-                state.policy.graft(guess.parent, guess.token, conditional_of(guesses, guess));
+            for (const Continuation& one : continuations)
+                state.policy.graft(one.parent, one.token, conditional_of(continuations, one));
             kept = state.policy.kept();
             costs_->saw_root(1, clock_() - start);
         }
-        return tree_of(table_of(guesses), kept, request.tokens.back());
+        return tree_of(table_of(continuations), kept, request.tokens.back());
     }
 
     void learn(const Verified& verified) override {
@@ -72,8 +72,8 @@ class Lookup final : public Drafter, CostAware {
         const double start = clock_();
         State& state = state_of(request.state);
         state.read(request);
-        ContinuationList guesses;
-        state.said.likeliest(shape_.nodes - 1, shape_.levels, shape_.top_k, kLeast, guesses);
+        ContinuationList continuations;
+        state.said.likeliest(shape_.nodes - 1, shape_.levels, shape_.top_k, kLeast, continuations);
         return clock_() - start;
     }
     int widest_level() const override { return 1; }
@@ -120,11 +120,11 @@ class Lookup final : public Drafter, CostAware {
 
     static State& state_of(DraftState& state) { return static_cast<State&>(state); }
 
-    std::span<const Candidate> table_of(const ContinuationList& guesses) {
+    std::span<const Candidate> table_of(const ContinuationList& continuations) {
         table_.clear();
-        for (const Continuation& guess : guesses) {
-            const float value = std::log(guess.probability);
-            table_.push_back({guess.token, guess.parent, value, value});
+        for (const Continuation& one : continuations) {
+            const float value = std::log(one.probability);
+            table_.push_back({one.token, one.parent, value, value});
         }
         return table_;
     }

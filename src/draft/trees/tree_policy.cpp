@@ -16,10 +16,10 @@ constexpr double kConfidencePrior[2] = {0.75, 0.1}, kConfidenceWeight = 2;
 // A head trained on a distribution is too modest if the target takes the likeliest token.
 constexpr double kFirstTrust = 1.5, kMaxTrust = 8, kTrustStep = 0.2;
 constexpr double kGraftPrior[] = {1, 0.5, 0.8}, kGraftWeight = 2;  // by GraftKind
-constexpr double kSiblingsShare = 0.8;                             // remainder by the best child
-constexpr int kUsualBacklog = 2;  // longer reads also serve later cycles, which pay for them
-constexpr double kSurest = 0.98;  // largest calibrated probability
-constexpr int kPriceRows = 4;     // verify() has steps: a row's price is the least mean over these
+constexpr double kSiblingsShare = 0.8;  // its part of what the best child leaves
+constexpr int kUsualBacklog = 2;        // a longer read is charged to later cycles, too
+constexpr double kSurest = 0.98;        // largest calibrated probability
+constexpr int kPriceRows = 4;  // verify() has steps: a row's price is the least mean over these
 
 }  // namespace
 

@@ -21,10 +21,7 @@ void GgufCursor::refill() {
 }
 
 void GgufCursor::take(std::span<std::byte> out, const std::string& what) {
-    if (out.size() > left()) {
-        fail("ends at byte " + std::to_string(source_.size_bytes()) + ", in " + what +
-             "; the file is cut short or damaged: download it again");
-    }
+    if (out.size() > left()) fail_short(what);
     while (!out.empty()) {
         const size_t seen = at_ - window_at_;
         size_t count = std::min(out.size(), window_.size() - seen);
@@ -53,11 +50,11 @@ uint64_t GgufCursor::integer(size_t bytes, const std::string& what) {
 
 size_t GgufCursor::append_string(std::string& out, size_t most, const std::string& what) {
     const uint64_t length = integer(sizeof(uint64_t), what);
-    most = std::min(most, left());
     if (length > most) {
         fail(what + " has " + std::to_string(length) + " bytes, expected at most " +
              std::to_string(most));
     }
+    if (length > left()) fail_short(what);
     keep(size_t(length));
     const size_t begin = out.size();
     out.resize(begin + size_t(length));
@@ -69,6 +66,11 @@ void GgufCursor::keep(size_t bytes) {
     if (bytes > kMaxKept - kept_)
         fail("header of more than " + std::to_string(kMaxKept) + " bytes");
     kept_ += bytes;
+}
+
+void GgufCursor::fail_short(const std::string& what) const {
+    fail("ends at byte " + std::to_string(source_.size_bytes()) + ", in " + what +
+         "; the file is cut short or damaged: download it again");
 }
 
 void GgufCursor::fail(const std::string& why) const {

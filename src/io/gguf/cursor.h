@@ -32,6 +32,7 @@ class GgufCursor {
 
   private:
     void refill();
+    [[noreturn]] void fail_short(const std::string& what) const;  // the file ends within `what`
 
     const ByteSource& source_;
     const std::string& file_;

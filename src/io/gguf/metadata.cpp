@@ -80,7 +80,7 @@ void GgufValue::read_elements(GgufCursor& cursor, const std::string& what) {
         cursor.keep(size_ * sizeof(uint32_t));
         ends_.reserve(size_);
         for (size_t i = 0; i < size_; ++i) {
-            cursor.append_string(bytes_, cursor.left(), what);
+            cursor.append_string(bytes_, SIZE_MAX, what);
             ends_.push_back(uint32_t(bytes_.size()));
         }
         bytes_.shrink_to_fit();

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
 
-Problem bad_http() {
-    return {400, "bad_http", "this is no HTTP/1.1 request"};
+Problem bad_http(const std::string& why) {
+    return {400, "bad_http", "this is no HTTP/1.1 request: " + why};
 }
 
 Problem head_too_large() {
@@ -53,7 +53,7 @@ size_t RequestReader::put(std::string_view bytes) {
     const size_t taken = parser_.put(boost::asio::buffer(bytes.data(), bytes.size()), error);
     if (error == http::error::header_limit) throw head_too_large();
     if (error == http::error::body_limit) throw body_too_large();
-    if (error && error != http::error::need_more) throw bad_http();
+    if (error && error != http::error::need_more) throw bad_http(error.message());
     return taken;
 }
 
@@ -73,7 +73,8 @@ size_t RequestReader::take_head(std::string_view bytes) {
     // A field that continues in the next line is refused, since others may read it differently: RFC
     // 9112, 5.2.
     const std::string_view head = bytes.substr(0, taken);
-    if (head.find("\r\n ") != head.npos || head.find("\r\n\t") != head.npos) throw bad_http();
+    if (head.find("\r\n ") != head.npos || head.find("\r\n\t") != head.npos)
+        throw bad_http("a header goes on in the next line");
     if (has_head()) {
         head_ = head_of(parser_);
         parser_.body_limit(kMaxBodyBytes);

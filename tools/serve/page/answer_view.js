@@ -87,9 +87,9 @@ class ThoughtView {
 
   draw() {
     const took = this.isOver ? this.seconds : (performance.now() - this.began) / 1000;
-    const told = this.isOver ? (took === undefined ? "Thought" : "Thought for " + inSeconds(took))
-                             : "Thinking …" + (took < 1 ? "" : " " + inSeconds(took));
-    if (this.summary.textContent !== told) this.summary.textContent = told;
+    const title = this.isOver ? (took === undefined ? "Thought" : "Thought for " + inSeconds(took))
+                              : "Thinking …" + (took < 1 ? "" : " " + inSeconds(took));
+    if (this.summary.textContent !== title) this.summary.textContent = title;
   }
 }
 
@@ -109,7 +109,7 @@ class AnswerView {
     this.took = thinking;
     this.isKept = kept;
     this.isOver = false;
-    this.told = "";
+    this.announced = "";
     this.onDrawn = onDrawn;
   }
 
@@ -181,14 +181,14 @@ class AnswerView {
 
   // Figures of the answer while it is made.
   tell(text) {
-    this.told = text;
+    this.announced = text;
     frames.ask(this);
   }
 
   drawFoot() {
-    if (this.isOver || this.told === this.foot.textContent) return;
+    if (this.isOver || this.announced === this.foot.textContent) return;
     this.live ??= make("span", { className: "numbers" });
-    this.live.textContent = this.told;
+    this.live.textContent = this.announced;
     if (!this.live.isConnected) this.foot.replaceChildren(this.live);
   }
 

@@ -2,7 +2,7 @@
 // without.
 
 const kTalks = "talks", kTitles = "titles";
-const kTitleLength = 60, kToldName = "aerie-told";
+const kTitleLength = 60, kWarnedName = "aerie-warned";
 
 const settled = (request) =>
   new Promise((done, fail) => {
@@ -105,8 +105,8 @@ async function keepPlain(talk, kept) {
 function tellRefusal() {
   if (archive.isRefused) return;
   archive.isRefused = true;
-  if (stored(() => sessionStorage, kToldName) === "told") return;
-  stored(() => sessionStorage, kToldName, "told");
+  if (stored(() => sessionStorage, kWarnedName) === "yes") return;
+  stored(() => sessionStorage, kWarnedName, "yes");
   offer("This browser keeps no history here: a talk goes when its tab is closed.");
 }
 
