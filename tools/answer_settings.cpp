@@ -6,6 +6,7 @@
 #include <random>
 #include <sstream>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "core/error.h"
@@ -31,10 +32,9 @@ void for_each_setting(Settings& settings, const Visit& visit) {
 // A setting's name as /set knows it: Ollama's and llama.cpp's other spellings are understood.
 std::string own_name(std::string name) {
     constexpr std::pair<const char*, const char*> kOthers[] = {
-        {"temperature", "temp"},
-        {"repetition-penalty", "repeat-penalty"},
-        {"num-predict", "predict"},
-        {"n-predict", "predict"}};
+        {"temperature", "temp"},    {"repetition-penalty", "repeat-penalty"},
+        {"n", "predict"},           {"max-tokens", "predict"},
+        {"num-predict", "predict"}, {"n-predict", "predict"}};
     std::replace(name.begin(), name.end(), '_', '-');
     for (const auto& [other, own] : kOthers)
         if (name == other) return own;
@@ -72,7 +72,12 @@ void set_by_name(AnswerSettings& settings, const std::string& whole) {
         if (error == std::errc::result_out_of_range && rest == end)
             throw UsageError("/set " + name + ": " + text + " is out of range");
         if (error != std::errc() || rest != end)
-            throw UsageError("/set " + name + " takes a number, not " + in_quotes(text));
+            throw UsageError("/set " + name + " takes " +
+                             (std::is_floating_point_v<std::decay_t<decltype(value)>> ? "a number"
+                              : std::is_unsigned_v<std::decay_t<decltype(value)>>
+                                  ? "a whole number from 0 on"
+                                  : "a whole number") +
+                             ", not " + in_quotes(text));
     });
     if (!is_known)
         throw UsageError("/set: there is no " + in_quotes(name) + "; the settings are " +

@@ -206,14 +206,30 @@ void Chat::tell_first(const std::string& system) {
     print_note("(system message set)");
 }
 
+// Whether the file holds messages that /load takes.
+bool is_messages_file(const fs::path& path) {
+    try {
+        dialogue_of(read_conversation(read_input(path.string()), path.string()), path.string());
+        return true;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
 // Replaces an earlier conversation, and no other file.
 void Chat::save(const fs::path& file) const {
+    if (dialogue_.turns.empty()) throw UsageError("/save: there is no message yet");
     const fs::path messages = messages_file(file);
-    std::error_code ignored;
-    for (const fs::path& path : {file, messages})
-        if (fs::is_regular_file(path, ignored) && !is_talk_file(file))
+    for (const fs::path& path : {file, messages}) {
+        std::error_code ignored;
+        const fs::file_status status = fs::status(path, ignored);
+        if (!fs::exists(status)) continue;
+        const bool is_ours = fs::is_regular_file(status) &&
+                             (path == file ? is_talk_file(path) : is_messages_file(path));
+        if (!is_ours)
             throw UsageError("/save: " + path.string() +
                              " exists already and is no stored conversation: name another file");
+    }
     const ReplacedFile replaced(messages, FileAccess::owner);
     answerer_.save(file);
     replaced.commit(dialogue_.conversation().messages.dump() + "\n");
@@ -227,6 +243,9 @@ void Chat::load(const fs::path& file) {
     if (!fs::exists(messages, ignored))
         throw UsageError("/load " + file.string() + ": there is no " + messages +
                          "; /save FILE stores a conversation");
+    for (const fs::path& path : {file, fs::path(messages)})
+        if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
+            throw UsageError("/load: " + path.string() + ": not a regular file");
     Dialogue stored = dialogue_of(read_conversation(read_input(messages), messages), messages);
     std::string note = file.string() + ": there is none; its text is read anew";
     try {

@@ -1,6 +1,7 @@
 #include "help.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 #include "terminal.h"
@@ -12,10 +13,13 @@ namespace {
 constexpr size_t kMostColumns = 100, kFewestColumns = 40;
 constexpr size_t kLongestType = 30;  // bytes of the names of an option's values
 
-// Columns of the terminal on stdout; the most if stdout is none.
+// Columns of the terminal on stdout; if stdout is none, as in a pipe to a pager, those that the
+// environment names, or else the most.
 size_t columns() {
-    const int columns = columns_of(stdout);
-    return columns == 0 ? kMostColumns : std::clamp(size_t(columns), kFewestColumns, kMostColumns);
+    int columns = columns_of(stdout);
+    const char* named = std::getenv("COLUMNS");
+    if (columns == 0 && named) columns = std::atoi(named);
+    return columns <= 0 ? kMostColumns : std::clamp(size_t(columns), kFewestColumns, kMostColumns);
 }
 
 // Breaks text between words into lines of at most `width` bytes; a longer word has a line of its

@@ -34,6 +34,9 @@ std::vector<std::vector<int>> read_lists(const std::string& text, const BpeToken
     const bool is_file = text == "-" || std::filesystem::exists(text, ignored);
     const bool are_ids =
         !is_file && !text.empty() && text.find_first_not_of("-0123456789, ") == text.npos;
+    if (!is_file && !are_ids)
+        throw UsageError("--decode takes ids, as in 1,2,3, or a file of lists of them, not " +
+                         in_quotes(text));
     const std::string source = are_ids ? "--decode" : text;
     const Json lists = Json::parse(are_ids ? "[[" + text + "]]" : read_input(text), source);
     if (!lists.array()) throw Error(source + ": expected a list of lists of ids");

@@ -42,11 +42,12 @@ class FileSink final : public SaveSink {
 class FileSource final : public SaveSource {
   public:
     explicit FileSource(const fs::path& path) : name_(path.string()), file_(path) {
-        if (file_.size_bytes() < kMagic.size() + sizeof(uint32_t)) fail("no talk of aerie's");
+        if (file_.size_bytes() < kMagic.size() + sizeof(uint32_t))
+            fail("no conversation that aerie stored");
         end_ = file_.size_bytes() - sizeof(uint32_t);
         std::string magic(kMagic.size(), 0);
         read(std::as_writable_bytes(std::span(magic)));
-        if (magic != kMagic) fail("no talk of aerie's, or of another version");
+        if (magic != kMagic) fail("no conversation that aerie stored, or one of another version");
         check_sum();
     }
     void read(std::span<std::byte> out) override {
@@ -154,10 +155,13 @@ std::unique_ptr<Talk> Talk::load(std::shared_ptr<SharedModel> model, const fs::p
     const Identity own = model->identity();
     const std::string of = text_of(header, "model", file);
     if (of.find(' ') != own.model.find(' '))
-        file.fail("a talk of an earlier version, which knew models by a part of their bytes alone");
+        file.fail(
+            "a conversation of an earlier version, which knew models by a part of their bytes "
+            "alone");
     if (of != own.model)
-        throw Error(name + ": a talk with another model, '" + text_of(header, "name", file) + "'",
-                    Cause::other_model);
+        throw Error(
+            name + ": a conversation with another model, '" + text_of(header, "name", file) + "'",
+            Cause::other_model);
     auto talk = std::make_unique<Talk>(std::move(model));
     const std::vector<int> ids = read_ids(file, *talk->model_);
     const std::lock_guard turn(talk->model_->turns());

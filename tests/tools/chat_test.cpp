@@ -1,4 +1,5 @@
 // `aerie chat` through a pipe: each line is a turn, and stdout has the answers alone.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -254,6 +255,26 @@ TEST(Chat, StoresOverNoOtherFile) {
     const Outcome twice =
         chat({kMessages[0], "/save talk", kMessages[1], "/save talk"}, kShort, here);
     EXPECT_EQ(twice.exit_code, 0) << twice.err;
+
+    const Outcome empty = chat({"/save talk"}, kShort, here);
+    EXPECT_TRUE(has(empty.err, "/save: there is no message yet")) << empty.err;
+    EXPECT_EQ(chat({"/load talk"}, kShort, here).exit_code, 0) << "it is as it was";
+    folder.write("talk.json", "mine");
+    const Outcome beside = chat({kMessages[0], "/save talk"}, kShort, here);
+    EXPECT_TRUE(has(beside.err, "/save: talk.json exists already")) << beside.err;
+    EXPECT_EQ(read_text(folder.path() / "talk.json", 99), "mine");
+}
+
+TEST(Chat, WaitsForNoPipe) {
+    const TestFolder folder;
+    const Surroundings here{.folder = folder.path()};
+    ASSERT_EQ(::mkfifo((folder.path() / "pipe").c_str(), 0600), 0);
+    ASSERT_EQ(::mkfifo((folder.path() / "other.json").c_str(), 0600), 0);
+    const Outcome refused =
+        chat({kMessages[0], "/save pipe", "/save other", "/load other"}, kShort, here);
+    EXPECT_TRUE(has(refused.err, "/save: pipe exists already")) << refused.err;
+    EXPECT_TRUE(has(refused.err, "/save: other.json exists already")) << refused.err;
+    EXPECT_TRUE(has(refused.err, "/load: other.json: not a regular file")) << refused.err;
 }
 
 // The space in front of a word that goes on from the text is the word's.
