@@ -186,6 +186,7 @@ struct ServePlan {
 ServePlan serve_plan(LoadOptions load, const Backend& backend) {
     const ServeOptions options;
     load.sequences = options.parallel + options.keep;
+    load.together = std::min(options.parallel, kMaxTogether);
     ModelFiles files = ModelFiles::open(load);
     files.replace_unstorable(backend);
     files.fit_context(load, backend);

@@ -142,6 +142,7 @@ void tell_ready(const ServeOptions& options, const SharedModel& model, const std
 int run_serve(const ServeOptions& options) {
     LoadOptions load = locate(options.model);
     load.sequences = options.parallel + options.keep;
+    load.together = std::min(options.parallel, kMaxTogether);
     const std::string name = options.alias ? *options.alias : name_of(load.model);
     // An address that is in use is reported before anything is loaded.
     Server server(server_options(options));

@@ -240,8 +240,8 @@ void Best::learn(const Verified& verified) {
         if (state.expected > 0) state.trust.add(tokens - 1, state.expected, kTrustMemory);
         return;
     }
-    const double cost =
-        costs_.is_frozen() ? state.planned : costs_.of(state.seconds + verified.seconds);
+    const bool is_timed = !costs_.is_frozen() && verified.seconds > 0;
+    const double cost = is_timed ? costs_.of(state.seconds + verified.seconds) : state.planned;
     state.choice.learn(records_[i], cycle_kind(state.expected), tokens, cost);
 }
 

@@ -73,7 +73,7 @@ struct Verified {
     std::span<const int> choices;   // the target's choice after each node
     std::span<const int> accepted;  // accepted nodes, the root first
     int next;                       // the target's choice after the last accepted node
-    double seconds;                 // time of the target's pass and its choices
+    double seconds;  // time of the target's pass and its choices; 0: other sequences shared it
 };
 
 // A drafter that sizes its trees by measured costs.

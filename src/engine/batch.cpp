@@ -14,6 +14,19 @@ namespace aerie {
 
 namespace {
 
+// Runs a step for each cycle that has no error yet. What it throws becomes the cycle's error.
+template <class Step>
+void each(std::span<Cycle* const> cycles, const Step& step) {
+    for (Cycle* cycle : cycles) {
+        if (cycle->error) continue;
+        try {
+            step(*cycle);
+        } catch (...) {
+            cycle->error = std::current_exception();
+        }
+    }
+}
+
 RowChoice rule_of(Sequence& sequence, int depths) {
     RowChoice rule(sequence.sampling().filters, sequence.sampling().penalties);
     rule.sequence = sequence.pages().sequence();
@@ -45,8 +58,8 @@ Limits backend_limits(const ModelConfig& config, const BatchLimits& limits) {
 
 void BatchTensors::add_to(TensorPlan& plan, const ModelConfig& config, const BatchLimits& limits,
                           const DraftReach& reach) {
-    const int nodes = limits.sequences_in_pass * reach.nodes, depths = reach.depth + 1;
-    const int pass_rows = std::max(limits.prefill_rows, nodes);
+    const int nodes = limits.tree_rows(reach.nodes), depths = reach.depth + 1;
+    const int pass_rows = limits.pass_rows(reach.nodes);
     const int feature_columns = int(reach.taps.size()) * config.hidden;
     plan.add(rows, DType::I32, pass_rows, kRowInts);
     plan.add(features, DType::F32, pass_rows, feature_columns);
@@ -83,108 +96,137 @@ Batch::Batch(Backend& be, Target& target, KvPool& kv, Drafter& drafter, const Ba
     rows_.reserve(size_t(t_.rows.rows));
     accepted_.reserve(size_t(t_.accepted.cols));
     rules_.reserve(size_t(t_.rules.rows));
+    in_pass_.reserve(size_t(limits.sequences_in_pass));
     choices_.resize(size_t(t_.ids.cols));
     logits_.resize(size_t(t_.logits.cols));
 }
 
 ChosenTokens Batch::prefill(Sequence& sequence, const std::function<bool()>& cancelled) {
-    const FloatEnvironment environment;
-    const int length = int(sequence.tokens().size());
+    Cycle cycle;
+    cycle.sequence = &sequence;
+    cycle.is_first = true;
+    Cycle* const one = &cycle;
     while (true) {
         if (cancelled && cancelled()) return {};
-        const int first = sequence.committed(),
-                  count = std::min(limits_.prefill_rows, length - first);
-        sequence.pages().hold(first + count);
-        rows_.clear();
-        for (int i = first; i < first + count; ++i)
-            rows_.push_back(
-                causal_row(sequence.tokens()[size_t(i)], i, sequence.pages().sequence()));
-        const bool is_last = first + count == length;
-        forward(is_last ? 1 : 0);
-        if (is_last) break;
-        observe(sequence, first, t_.features.row_range(0, count), true);
-        sequence.commit(count);
+        const int rest = int(sequence.tokens().size()) - sequence.committed();
+        const bool is_last = rest <= limits_.prefill_rows;
+        const PromptPiece piece{&sequence, is_last ? rest - 1 : limits_.prefill_rows};
+        const std::span<Cycle* const> cycles(&one, is_last ? 1 : 0);
+        propose(cycles);
+        run_pass(*this, cycles, {&piece, piece.count > 0 ? 1u : 0u});
+        if (cycle.error) std::rethrow_exception(cycle.error);
+        if (is_last) return std::move(cycle.output);
     }
-    const int first = sequence.committed(), count = length - first;
-    begin_choices(sequence);
-    tensors_of(sequence).noise.begin(sequence.sampling().seed, length);
-    const bool with_noise = sequence.sampling().filters.temperature > 0;
-    if (with_noise) tensors_of(sequence).noise.rows(be_, 1);
-    unedited_.clear();
-    forbidden_.clear();
-    edit_logits(sequence, sequence.tokens(), 0);
-    if (is_forbidden(0)) throw Error(kAllForbidden);
-    ChosenTokens output{{sample(count - 1, 1, rules_of(sequence), with_noise)[0]}, {}, {}};
-    const int root = 0;
-    read_logprobs(sequence, {&root, 1}, 0, output);
-    sequence.put_out(output.tokens);
-    observe(sequence, first, t_.features.row_range(0, count), true);
-    sequence.commit(count);
-    Stopwatch watch(limits_.clock, seconds_.draft);
-    if (sequence.answer().drafts)
-        drafter_for(sequence).prepare({sequence.draft(), sequence.tokens()});
-    return output;
 }
 
-void Batch::propose(std::span<Cycle> cycles) {
+void run_pass(Batch& batch, std::span<Cycle* const> cycles, std::span<const PromptPiece> pieces) {
+    batch.verify(cycles, pieces);
+    for (Cycle* cycle : cycles)
+        if (!cycle->error) cycle->path = accept(cycle->tree, cycle->choices);
+    batch.commit(cycles);
+}
+
+int Batch::piece_rows(std::span<Cycle* const> cycles) const {
+    int rows = 0;
+    for (const Cycle* cycle : cycles) rows += cycle->error ? 0 : cycle->tree.size();
+    const int room = t_.rows.rows - std::min(rows, t_.logits.rows);
+    return std::min(room, cycles.empty() ? limits_.prefill_rows : kPieceRows);
+}
+
+size_t Batch::cycles_of_pass(std::span<Cycle* const> cycles) const {
+    size_t count = 0;
+    for (int rows = 0; count < cycles.size(); ++count) {
+        const Cycle& cycle = *cycles[count];
+        rows += cycle.error ? 0 : cycle.tree.size();
+        if (rows > t_.logits.rows) break;
+    }
+    return count;
+}
+
+void Batch::propose(std::span<Cycle* const> cycles) {
     const FloatEnvironment environment;
     Stopwatch watch(limits_.clock, seconds_.draft);
-    for (Cycle& cycle : cycles) {
-        Sequence& sequence = *cycle.sequence;
-        cycle.drawn.clear();
-        NoiseRows& noise = tensors_of(sequence).noise;
-        noise.begin(sequence.sampling().seed, sequence.committed() + 1);
-        cycle.tree = TokenTree(sequence.pending());
-        if (!sequence.answer().drafts) continue;
-        DraftRequest request{sequence.draft(), sequence.tokens(), rules_of(sequence),
-                             sequence.sampling().filters.temperature};
-        if (request.temperature > 0) {
-            cycle.drawn.rule = sequence.rule();
-            cycle.drawn.seed = sequence.sampling().seed;
-            cycle.drawn.position = sequence.committed() + 1;
-            request.noise = &noise;
-            request.drawn = &cycle.drawn;
-        }
-        cycle.tree = drafter_for(sequence).propose(request);
-    }
+    each(cycles, [this](Cycle& cycle) { propose(cycle); });
 }
 
-void Batch::verify(std::span<Cycle> cycles) {
+void Batch::propose(Cycle& cycle) {
+    Sequence& sequence = *cycle.sequence;
+    cycle.drawn.clear();
+    cycle.tree = TokenTree(sequence.pending());
+    if (cycle.is_first) begin_choices(sequence);
+    const int next = int(sequence.tokens().size());  // position of the first token to be chosen
+    NoiseRows& noise = tensors_of(sequence).noise;
+    noise.begin(sequence.sampling().seed, next);
+    if (cycle.is_first || !sequence.answer().drafts) return;
+    DraftRequest request{sequence.draft(), sequence.tokens(), rules_of(sequence),
+                         sequence.sampling().filters.temperature};
+    if (request.temperature > 0) {
+        cycle.drawn.rule = sequence.rule();
+        cycle.drawn.seed = sequence.sampling().seed;
+        cycle.drawn.position = next;
+        request.noise = &noise;
+        request.drawn = &cycle.drawn;
+    }
+    cycle.tree = drafter_for(sequence).propose(request);
+}
+
+void Batch::verify(std::span<Cycle* const> cycles, std::span<const PromptPiece> pieces) {
     const FloatEnvironment environment;
     const double before = seconds_.target();
     {
         Stopwatch watch(limits_.clock, seconds_.verify);
         rows_.clear();
-        for (const Cycle& cycle : cycles) {
-            check_tokens(cycle.tree.tokens, target_.config().vocab);
-            Sequence& sequence = *cycle.sequence;
-            sequence.pages().hold(sequence.committed() + cycle.tree.size());
-            for (Row& row : verify_rows(cycle.tree, sequence.committed())) {
-                row.sequence = sequence.pages().sequence();
-                rows_.push_back(row);
-            }
-        }
-        forward(int(rows_.size()));
+        for (const PromptPiece& piece : pieces) add_piece(piece);
+        const int unscored = int(rows_.size());
+        in_pass_.clear();
+        each(cycles, [this](Cycle& cycle) { add_tree(cycle); });
+        if (rows_.empty()) return;
+        forward(int(rows_.size()) - unscored);
     }
-    Stopwatch watch(limits_.clock, seconds_.sample);
-    edit_logits(cycles);
-    choose(cycles);
+    {
+        Stopwatch watch(limits_.clock, seconds_.sample);
+        unedited_.clear();
+        forbidden_.clear();
+        each(in_pass_, [this](Cycle& cycle) { edit_logits(cycle); });
+        choose(in_pass_);
+    }
     verify_seconds_ = seconds_.target() - before;
+    int row = 0;
+    for (const PromptPiece& piece : pieces) {
+        observe(*piece.sequence, piece.sequence->committed(),
+                t_.features.row_range(row, piece.count), true);
+        piece.sequence->commit(piece.count);
+        row += piece.count;
+    }
 }
 
-void Batch::commit(std::span<Cycle> cycles) {
+void Batch::add_piece(const PromptPiece& piece) {
+    Sequence& sequence = *piece.sequence;
+    const int first = sequence.committed();
+    sequence.pages().hold(first + piece.count);
+    for (int i = first; i < first + piece.count; ++i)
+        rows_.push_back(causal_row(sequence.tokens()[size_t(i)], i, sequence.pages().sequence()));
+}
+
+// The root is the last known token, whatever of the text before it is still a piece of this pass.
+void Batch::add_tree(Cycle& cycle) {
+    Sequence& sequence = *cycle.sequence;
+    check_tokens(cycle.tree.tokens, target_.config().vocab);
+    const int root = int(sequence.tokens().size()) - 1;
+    sequence.pages().hold(root + cycle.tree.size());
+    cycle.row = int(rows_.size());
+    for (Row& row : verify_rows(cycle.tree, root)) {
+        row.sequence = sequence.pages().sequence();
+        rows_.push_back(row);
+    }
+    in_pass_.push_back(&cycle);
+}
+
+void Batch::commit(std::span<Cycle* const> cycles) {
     const FloatEnvironment environment;
-    int first = 0;
-    for (Cycle& cycle : cycles) {
-        end_where_forbidden(cycle, first);
-        first += cycle.tree.size();
-    }
+    each(cycles, [this](Cycle& cycle) { end_where_forbidden(cycle); });
     compact(cycles);
-    first = 0;
-    for (Cycle& cycle : cycles) {
-        commit(cycle, first);
-        first += cycle.tree.size();
-    }
+    each(cycles, [this](Cycle& cycle) { commit(cycle); });
 }
 
 // Whether these are the first nodes of the tree, as after a plain pass; then their rows need no
@@ -195,24 +237,24 @@ bool Batch::is_in_place(std::span<const int> nodes) {
 
 // Moves keys and values of accepted nodes to the slots where their sequences continue. One write
 // gives the device the moves, followed by the accepted rows of the pass.
-void Batch::compact(std::span<const Cycle> cycles) {
+void Batch::compact(std::span<Cycle* const> cycles) {
     accepted_.clear();
-    for (const Cycle& cycle : cycles) {
-        const std::span<const int> nodes = cycle.path.nodes;
-        if (is_in_place(nodes)) continue;
+    const auto each_moved = [&](const auto& visit) {
+        for (const Cycle* cycle : cycles)
+            if (!cycle->error && !is_in_place(cycle->path.nodes)) visit(*cycle);
+    };
+    each_moved([&](const Cycle& cycle) {
         const int end = cycle.sequence->committed();
-        for (int i = 0; i < int(nodes.size()); ++i)
-            for (int word : {cycle.sequence->pages().sequence(), end + nodes[size_t(i)], end + i})
+        for (int i = 0; i < int(cycle.path.nodes.size()); ++i)
+            for (int word :
+                 {cycle.sequence->pages().sequence(), end + cycle.path.nodes[size_t(i)], end + i})
                 accepted_.push_back(word);
-    }
+    });
     next_accepted_ = int(accepted_.size());
     if (accepted_.empty()) return;
-    int first = 0;
-    for (const Cycle& cycle : cycles) {
-        if (!is_in_place(cycle.path.nodes))
-            for (int node : cycle.path.nodes) accepted_.push_back(first + node);
-        first += cycle.tree.size();
-    }
+    each_moved([&](const Cycle& cycle) {
+        for (int node : cycle.path.nodes) accepted_.push_back(cycle.row + node);
+    });
     be_.write(t_.accepted.col_range(0, int(accepted_.size())), accepted_.data());
     Tensor moves = t_.accepted;
     moves.rows = next_accepted_ / kKvMoveInts;
@@ -220,33 +262,42 @@ void Batch::compact(std::span<const Cycle> cycles) {
     kv_.compact(moves);
 }
 
-// `first` is the cycle's first row in the pass.
-void Batch::commit(Cycle& cycle, int first) {
+void Batch::commit(Cycle& cycle) {
     Sequence& sequence = *cycle.sequence;
     const std::span<const int> nodes = cycle.path.nodes;
+    const Tensor features = features_of(cycle);  // first: it takes its part of the accepted rows
     ChosenTokens output;
     for (int node : nodes.subspan(1)) output.tokens.push_back(cycle.tree.tokens[size_t(node)]);
     output.tokens.push_back(cycle.path.next);
-    read_logprobs(sequence, nodes, first, output);
+    read_logprobs(cycle, output);
 
     const int position = sequence.committed();
     sequence.put_out(output.tokens);
-    observe(sequence, position, features_of(sequence, nodes, first), false);
-    if (sequence.answer().drafts)
+    observe(sequence, position, features, cycle.is_first);
+    // The time of a pass that several sequences share is not the cost of one tree.
+    const double seconds = int(rows_.size()) == cycle.tree.size() ? verify_seconds_ : 0;
+    if (sequence.answer().drafts && !cycle.is_first)
         drafter_.learn(
-            {sequence.draft(), cycle.tree, cycle.choices, nodes, cycle.path.next, verify_seconds_});
+            {sequence.draft(), cycle.tree, cycle.choices, nodes, cycle.path.next, seconds});
     sequence.commit(int(nodes.size()));
     cycle.drawn.clear();
     cycle.output = std::move(output);
+    if (!cycle.is_first) return;
+    cycle.is_first = false;
+    Stopwatch watch(limits_.clock, seconds_.draft);
+    if (sequence.answer().drafts)
+        drafter_for(sequence).prepare({sequence.draft(), sequence.tokens()});
 }
 
-// The features that the pass computed for these nodes, in one tensor.
-Tensor Batch::features_of(Sequence& sequence, std::span<const int> nodes, int first) {
-    const int count = int(nodes.size());
-    if (is_in_place(nodes) || t_.features.cols == 0) return t_.features.row_range(first, count);
-    const Tensor features = tensors_of(sequence).accepted_features.row_range(0, count);
-    be_.run(GatherRows{features, t_.features, t_.accepted.col_range(next_accepted_, count)});
+// The features that the pass computed for the accepted nodes, in one tensor.
+Tensor Batch::features_of(const Cycle& cycle) {
+    const int count = int(cycle.path.nodes.size());
+    if (is_in_place(cycle.path.nodes)) return t_.features.row_range(cycle.row, count);
+    const Tensor rows = t_.accepted.col_range(next_accepted_, count);
     next_accepted_ += count;
+    if (t_.features.cols == 0) return t_.features.row_range(cycle.row, count);
+    const Tensor features = tensors_of(*cycle.sequence).accepted_features.row_range(0, count);
+    be_.run(GatherRows{features, t_.features, rows});
     return features;
 }
 
@@ -295,64 +346,59 @@ Rules Batch::rules_of(Sequence& sequence) {
 }
 
 // The rules for each row of these trees.
-Tensor Batch::rule_rows(std::span<const Cycle> cycles) {
-    if (cycles.size() == 1) return tensors_of(*cycles[0].sequence).rule;
+Tensor Batch::rule_rows(std::span<Cycle* const> cycles) {
+    if (cycles.size() == 1) return tensors_of(*cycles[0]->sequence).rule;
     rules_.clear();
-    for (const Cycle& cycle : cycles)
-        rules_.insert(rules_.end(), size_t(cycle.tree.size()),
-                      rule_of(*cycle.sequence, reach_.depth + 1));
+    for (const Cycle* cycle : cycles)
+        rules_.insert(rules_.end(), size_t(cycle->tree.size()),
+                      rule_of(*cycle->sequence, reach_.depth + 1));
     const Tensor block = t_.rules.row_range(0, int(rules_.size()));
     be_.write(block, rules_.data());
     return block;
 }
 
 // Makes the target's choices after the nodes of these trees, over which the newest pass ran.
-void Batch::choose(std::span<Cycle> cycles) {
-    const auto is_drawn = [](const Cycle& cycle) { return cycle.drawn.any(); };
+void Batch::choose(std::span<Cycle* const> cycles) {
+    const auto is_drawn = [](const Cycle* cycle) { return cycle->drawn.any(); };
     if (!std::all_of(cycles.begin(), cycles.end(), is_drawn)) choose_by_noise(cycles);
-    int first = 0;
-    for (Cycle& cycle : cycles) {
-        if (is_drawn(cycle)) choose_by_ratio(cycle, first);
-        first += cycle.tree.size();
-    }
+    each(cycles, [&](Cycle& cycle) {
+        if (is_drawn(&cycle)) choose_by_ratio(cycle);
+    });
 }
 
-void Batch::choose_by_noise(std::span<Cycle> cycles) {
+void Batch::choose_by_noise(std::span<Cycle* const> cycles) {
     Rules rules;
     bool with_noise = false;
-    for (const Cycle& cycle : cycles) {
-        const Rules own = rules_of(*cycle.sequence);
+    for (const Cycle* cycle : cycles) {
+        const Rules own = rules_of(*cycle->sequence);
         if (own.seen) rules.seen = own.seen;
         rules.top_k |= own.top_k;
         rules.top_p |= own.top_p;
-        if (cycle.sequence->sampling().filters.temperature == 0) continue;
+        if (cycle->sequence->sampling().filters.temperature == 0) continue;
         with_noise = true;
-        const NodeList depth = depths(cycle.tree);
-        tensors_of(*cycle.sequence)
+        const NodeList depth = depths(cycle->tree);
+        tensors_of(*cycle->sequence)
             .noise.rows(be_, *std::max_element(depth.begin(), depth.end()) + 1);
     }
     rules.block = rule_rows(cycles);
-    const int* choice = sample(0, int(rows_.size()), rules, with_noise).data();
-    for (Cycle& cycle : cycles) {
+    sample(int(rows_.size()) - first_scored_, rules, with_noise);
+    each(cycles, [this](Cycle& cycle) {
         cycle.choices.resize(size_t(cycle.tree.size()));
-        std::copy_n(choice, cycle.tree.size(), cycle.choices.begin());
-        choice += cycle.tree.size();
-    }
+        std::copy_n(choices_.begin() + logit_row(cycle), cycle.tree.size(), cycle.choices.begin());
+        if (std::any_of(cycle.choices.begin(), cycle.choices.end(), [](int id) { return id < 0; }))
+            throw Error(kOnlyNan, Cause::damaged);
+    });
 }
 
-// Samples the target's choices after rows [first, first + count) of the newest pass.
-std::span<const int> Batch::sample(int first, int count, const Rules& rules, bool with_noise) {
+// Samples the target's choices after the `count` scored rows of the newest pass, into choices_.
+void Batch::sample(int count, const Rules& rules, bool with_noise) {
     Sample step;
-    step.choice = {t_.logits.row_range(first - first_scored_, count), rules};
-    step.rows = {t_.rows.row_range(first, count)};
+    step.choice = {t_.logits.row_range(0, count), rules};
+    step.rows = {t_.rows.row_range(first_scored_, count)};
     if (with_noise) step.noise = t_.noise;
     step.ids = t_.ids.col_range(0, count);
     be_.run(step);
-    const std::span<int> choices = std::span(choices_).first(size_t(count));
-    be_.read(step.ids, choices.data());
-    for (int choice : choices)
-        if (choice < 0) throw Error(kOnlyNan, Cause::damaged);
-    return choices;
+    be_.read(step.ids, choices_.data());
 }
 
 void Batch::observe(Sequence& sequence, int first, Tensor features, bool is_prompt) {
@@ -362,12 +408,11 @@ void Batch::observe(Sequence& sequence, int first, Tensor features, bool is_prom
         {sequence.draft(), sequence.tokens(), first, features, is_prompt});
 }
 
-// Chooses after a drawn tree, on the host, by rejection sampling. `first` is the cycle's first row
-// in the pass.
-void Batch::choose_by_ratio(Cycle& cycle, int first) {
+// Chooses after a drawn tree, on the host, by rejection sampling.
+void Batch::choose_by_ratio(Cycle& cycle) {
     const Drawn& drawn = cycle.drawn;
     const auto target = [&](int node) {
-        be_.read(t_.logits.row_range(first + node, 1), logits_.data());
+        be_.read(t_.logits.row_range(logit_row(cycle) + node, 1), logits_.data());
         Distribution p = processed(logits_, drawn.rule, path_tokens(cycle.tree, node));
         if (p.empty()) throw Error(kOnlyNan, Cause::damaged);
         return p;
@@ -378,18 +423,17 @@ void Batch::choose_by_ratio(Cycle& cycle, int first) {
 
 // Logits on the host: log-probabilities of choices, and the caller's edits before a choice.
 
-// `first` is the row of logits that belongs to node 0.
-void Batch::read_logprobs(const Sequence& sequence, std::span<const int> nodes, int first,
-                          ChosenTokens& output) {
-    if (!sequence.answer().with_logprobs) return;
-    for (size_t i = 0; i < nodes.size(); ++i) {
-        const std::span<const float> logits = raw_logits(first + nodes[i]);
+void Batch::read_logprobs(const Cycle& cycle, ChosenTokens& output) {
+    const AnswerOptions& answer = cycle.sequence->answer();
+    if (!answer.with_logprobs) return;
+    for (size_t i = 0; i < cycle.path.nodes.size(); ++i) {
+        const std::span<const float> logits = raw_logits(logit_row(cycle) + cycle.path.nodes[i]);
         const double logprob = log_probability(logits, output.tokens[i]);
         if (std::isnan(logprob))
             throw Error("the model computed NaN or infinity; its weights are damaged",
                         Cause::damaged);
         output.logprobs.push_back(float(logprob));
-        for (const TokenLogprob& other : likeliest(logits, sequence.answer().alternatives))
+        for (const TokenLogprob& other : likeliest(logits, answer.alternatives))
             output.alternatives.push_back(other);
     }
 }
@@ -408,31 +452,26 @@ bool Batch::is_forbidden(int row) const {
 
 // Ends the path before a node at which an edit forbids every token. It is not known yet whether the
 // text continues from that node: if so, the node is the root of the next cycle, and this becomes an
-// error. `first` is the cycle's first row of logits.
-void Batch::end_where_forbidden(Cycle& cycle, int first) const {
+// error.
+void Batch::end_where_forbidden(Cycle& cycle) const {
     DepthList<int>& nodes = cycle.path.nodes;
-    const auto found = std::find_if(nodes.begin(), nodes.end(),
-                                    [&](int node) { return is_forbidden(first + node); });
+    const auto found = std::find_if(nodes.begin(), nodes.end(), [&](int node) {
+        return is_forbidden(logit_row(cycle) + node);
+    });
     if (found == nodes.end()) return;
     if (found == nodes.begin()) throw Error(kAllForbidden);
     cycle.path.next = cycle.tree.tokens[size_t(*found)];
     nodes.resize(size_t(found - nodes.begin()));
 }
 
-void Batch::edit_logits(std::span<const Cycle> cycles) {
-    unedited_.clear();
-    forbidden_.clear();
-    int first = 0;
-    for (const Cycle& cycle : cycles) {
-        const bool edits = bool(cycle.sequence->answer().edit_logits);
-        for (int node = 0; edits && node < cycle.tree.size(); ++node) {
-            const std::span<const int> before = cycle.sequence->tokens();
-            edited_text_.assign(before.begin(), before.end());
-            const PathTokens path = path_tokens(cycle.tree, node);
-            std::reverse_copy(path.begin(), path.end(), std::back_inserter(edited_text_));
-            edit_logits(*cycle.sequence, edited_text_, first + node);
-        }
-        first += cycle.tree.size();
+void Batch::edit_logits(Cycle& cycle) {
+    if (!cycle.sequence->answer().edit_logits) return;
+    for (int node = 0; node < cycle.tree.size(); ++node) {
+        const std::span<const int> before = cycle.sequence->tokens();
+        edited_text_.assign(before.begin(), before.end());
+        const PathTokens path = path_tokens(cycle.tree, node);
+        std::reverse_copy(path.begin(), path.end(), std::back_inserter(edited_text_));
+        edit_logits(*cycle.sequence, edited_text_, logit_row(cycle) + node);
     }
 }
 

@@ -1,6 +1,7 @@
 // Passes over one or several sequences: device buffers, recordings, and the steps of a cycle.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <span>
 #include <vector>
@@ -20,6 +21,12 @@ constexpr const char* kAllForbidden =
     "edit_logits forbids every token; at least one must be above -infinity";
 
 constexpr int kPrefillRows = 128;  // rows of a prefill pass; all numbers give the same bits
+// Rows of a prompt that a pass has room for beside the trees of other sequences.
+constexpr int kPieceRows = 64;
+// Most rows of trees in a pass. A round with larger trees takes several passes: the rows of a large
+// pass cost as much each, and their logits take memory.
+constexpr int kTreeRows = 2 * kMaxNodes;
+constexpr int kMaxTogether = 64;  // most sequences of a round
 
 struct BatchLimits {
     int context = 0;  // most tokens of a sequence, prompt and output together
@@ -31,7 +38,12 @@ struct BatchLimits {
 
     int sequences() const { return std::max(sequences_in_pass, open_sequences); }
 
-    int pass_rows() const { return std::max(prefill_rows, sequences_in_pass * kMaxNodes); }
+    // The rows of trees, of at most `nodes` rows each, that a pass has room for.
+    int tree_rows(int nodes) const { return std::min(sequences_in_pass * nodes, kTreeRows); }
+    int piece_rows() const { return sequences_in_pass > 1 ? kPieceRows : 0; }
+    int pass_rows(int nodes = kMaxNodes) const {
+        return std::max(prefill_rows, tree_rows(nodes) + piece_rows());
+    }
 };
 
 // The tokens that the target has just chosen; the last one is now pending. logprobs, which are
@@ -42,9 +54,23 @@ struct ChosenTokens {
     std::vector<TokenLogprob> alternatives;  // equally many for each token
 };
 
+// Tokens of a prompt, from the first one on that is not in the cache, that a pass runs over without
+// a choice after them.
+struct PromptPiece {
+    Sequence* sequence = nullptr;
+    int count = 0;
+};
+
 // One cycle of one sequence.
 struct Cycle {
     Sequence* sequence = nullptr;
+    // The cycle that ends a prompt: its tree is the prompt's last token alone, and the target's
+    // choice after it begins the answer.
+    bool is_first = false;
+    int row = 0;  // the tree's first row in the newest pass
+    // The error of this sequence alone, which the others of a pass do not notice; the rest is then
+    // void, and the sequence has to forget what was computed.
+    std::exception_ptr error;
     TokenTree tree{0};
     Drawn drawn;       // distributions that the tree was drawn from, if it was
     NodeList choices;  // the target's, after each node; in drawn trees only on the path
@@ -72,9 +98,9 @@ struct BatchTensors {
 
     Tensor rows;        // [rows, kRowInts]
     Tensor features;    // [rows, taps * hidden]: from the last target pass
-    Tensor logits;      // [sequences * nodes, vocab]
-    Tensor ids;         // [1, sequences * nodes]: the target's choices
-    Tensor rules;       // [sequences * nodes, kRowChoiceInts]: used with several sequences
+    Tensor logits;      // [tree rows, vocab]
+    Tensor ids;         // [1, tree rows]: the target's choices
+    Tensor rules;       // [tree rows, kRowChoiceInts]: used with several sequences
     Tensor seen;        // [sequences, vocab]
     Tensor noise;       // [sequences * depths, vocab]
     Tensor noise_copy;  // [1, vocab]
@@ -90,10 +116,17 @@ class Batch {
     // Runs the target over the tokens of the sequence that are not in the cache, and chooses its
     // pending token. `cancelled` is asked between passes; if it returns true, the output is empty.
     ChosenTokens prefill(Sequence& sequence, const std::function<bool()>& cancelled = {});
-    // The steps of a cycle, each for all sequences at once.
-    void propose(std::span<Cycle> cycles);
-    void verify(std::span<Cycle> cycles);  // one target pass
-    void commit(std::span<Cycle> cycles);
+    // The steps of a cycle, each for all sequences at once. An error of one sequence is in its
+    // cycle; an error of the device is thrown.
+    void propose(std::span<Cycle* const> cycles);
+    // One target pass over these trees and pieces of prompts. A piece and the cycle after it may
+    // belong to the same sequence.
+    void verify(std::span<Cycle* const> cycles, std::span<const PromptPiece> pieces = {});
+    void commit(std::span<Cycle* const> cycles);
+    // The rows of prompts that the first pass of a round has room for beside these trees.
+    int piece_rows(std::span<Cycle* const> cycles) const;
+    // How many of these cycles, the first ones, a pass has room for.
+    size_t cycles_of_pass(std::span<Cycle* const> cycles) const;
 
     const BatchLimits& limits() const { return limits_; }
     const PhaseSeconds& seconds() const { return seconds_; }
@@ -115,26 +148,29 @@ class Batch {
         drafter_.use_head(sequence.answer().head);
         return drafter_;
     }
+    void propose(Cycle& cycle);
+    void add_piece(const PromptPiece& piece);
+    void add_tree(Cycle& cycle);
     void forward(int logit_rows);
     void begin_choices(Sequence& sequence);
     Rules rules_of(Sequence& sequence);
-    Tensor rule_rows(std::span<const Cycle> cycles);
-    void edit_logits(std::span<const Cycle> cycles);
+    Tensor rule_rows(std::span<Cycle* const> cycles);
+    void edit_logits(Cycle& cycle);
     void edit_logits(const Sequence& sequence, std::span<const int> tokens, int row);
     bool is_forbidden(int row) const;
-    void end_where_forbidden(Cycle& cycle, int first) const;
+    void end_where_forbidden(Cycle& cycle) const;
     std::span<const float> raw_logits(int row);
-    void choose(std::span<Cycle> cycles);
-    void choose_by_noise(std::span<Cycle> cycles);
-    void choose_by_ratio(Cycle& cycle, int first);
-    std::span<const int> sample(int first, int count, const Rules& rules, bool with_noise);
+    void choose(std::span<Cycle* const> cycles);
+    void choose_by_noise(std::span<Cycle* const> cycles);
+    void choose_by_ratio(Cycle& cycle);
+    void sample(int count, const Rules& rules, bool with_noise);
     static bool is_in_place(std::span<const int> nodes);
-    void compact(std::span<const Cycle> cycles);
-    void commit(Cycle& cycle, int first);
-    Tensor features_of(Sequence& sequence, std::span<const int> nodes, int first);
+    void compact(std::span<Cycle* const> cycles);
+    void commit(Cycle& cycle);
+    Tensor features_of(const Cycle& cycle);
     void observe(Sequence& sequence, int first, Tensor features, bool is_prompt);
-    void read_logprobs(const Sequence& sequence, std::span<const int> nodes, int first,
-                       ChosenTokens& output);
+    void read_logprobs(const Cycle& cycle, ChosenTokens& output);
+    int logit_row(const Cycle& cycle) const { return cycle.row - first_scored_; }
 
     Backend& be_;
     Target& target_;
@@ -157,9 +193,14 @@ class Batch {
     std::vector<int> edited_text_;  // the tokens that an edit is called with
     std::vector<int> forbidden_;    // rows of logits in which an edit forbids every token
     int first_scored_ = 0;          // row of the newest pass that has the first row of logits
+    std::vector<Cycle*> in_pass_;   // cycles of the newest pass, in the order of their rows
     PhaseSeconds seconds_;
     double verify_seconds_ = 0;  // time of the newest target pass and its choices
 };
+
+// The steps of a cycle that follow propose().
+void run_pass(Batch& batch, std::span<Cycle* const> cycles,
+              std::span<const PromptPiece> pieces = {});
 
 // The most rows of a target pass, and the most positions that it reaches.
 TargetLimits target_limits(const BatchLimits& limits);

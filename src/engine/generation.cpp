@@ -73,40 +73,108 @@ Generation::Generation(Session& session, const Tokenizer& tokenizer, const Reque
     : Generation((session.begin(request.answer), session.batch()), session.sequence(), tokenizer,
                  request) {}
 
-bool Generation::step() {
-    if (has_ended_ || request_.max_tokens == 0) return false;
-    const double start = steady_seconds();
-    if (!has_begun_) {
-        has_begun_ = true;
-        Sequence& sequence = *cycle_.sequence;
-        cycle_.output = batch_.prefill(sequence, [&] {
-            if (request_.on_read)
-                request_.on_read(sequence.committed(), int(sequence.tokens().size()));
-            return request_.cancelled && request_.cancelled();
-        });
-        const bool more = take(cycle_.output);
-        result_.stats.prefill_seconds += steady_seconds() - start;
-        return more;
+// Answers that take part in a round, and what it runs for them.
+class Round {
+  public:
+    explicit Round(std::span<Generation* const> together);
+    void run();
+
+  private:
+    void add_piece(Generation& generation);
+    void finish(Generation& generation, bool was_reading);
+
+    Batch& batch_;
+    const double start_ = steady_seconds();
+    const PhaseSeconds before_;
+    FixedVector<Generation*, kMaxTogether> answering_, reading_;
+    FixedVector<Cycle*, kMaxTogether> cycles_;
+    FixedVector<PromptPiece, kMaxTogether> pieces_;
+};
+
+Round::Round(std::span<Generation* const> together)
+    : batch_(together.front()->batch_), before_(batch_.seconds()) {
+    for (Generation* generation : together) {
+        if (generation->has_ended_) continue;
+        if (generation->has_begun_)
+            answering_.push_back(generation);
+        else if (generation->request_.max_tokens == 0)
+            generation->has_ended_ = true;
+        else if (generation->is_cancelled())
+            generation->end(FinishReason::cancelled);
+        else
+            reading_.push_back(generation);
     }
-    const PhaseSeconds before = batch_.seconds();
-    const size_t ids_before = result_.ids.size();
-    batch_.propose({&cycle_, 1});
-    batch_.verify({&cycle_, 1});
-    cycle_.path = accept(cycle_.tree, cycle_.choices);
-    batch_.commit({&cycle_, 1});
-    const bool more = take(cycle_.output);
-    count_cycle(int(result_.ids.size() - ids_before));
-    count_time(start, before);
-    return more;
 }
 
-// Returns false once the text has ended; the rest of the output is then dropped.
-bool Generation::take(const ChosenTokens& output) {
-    if (output.tokens.empty()) return end(FinishReason::cancelled);  // during the prefill
-    for (size_t i = 0; i < output.tokens.size(); ++i)
-        if (!push(output, i)) return false;
-    if (request_.cancelled && request_.cancelled()) return end(FinishReason::cancelled);
-    return true;
+void Round::run() {
+    for (Generation* generation : answering_) cycles_.push_back(&generation->cycle_);
+    batch_.propose(cycles_);
+    const size_t begun = cycles_.size();
+    for (Generation* generation : reading_) add_piece(*generation);
+    std::span<Cycle* const> left = cycles_;
+    batch_.propose(left.subspan(begun));
+    for (std::span<const PromptPiece> pieces = pieces_; !left.empty() || !pieces.empty();) {
+        const size_t count = batch_.cycles_of_pass(left);
+        run_pass(batch_, left.first(count), pieces);
+        left = left.subspan(count);
+        pieces = {};
+    }
+    for (Generation* generation : answering_) finish(*generation, false);
+    for (Generation* generation : reading_) finish(*generation, true);
+}
+
+// As much of a prompt as the pass has room for; if that is all, its first cycle, too.
+void Round::add_piece(Generation& generation) {
+    Sequence& sequence = *generation.cycle_.sequence;
+    int room = batch_.piece_rows(cycles_);
+    for (const PromptPiece& piece : pieces_) room -= piece.count;
+    const int all = int(sequence.tokens().size()), rest = all - sequence.committed();
+    if (room <= 0) return;
+    if (generation.request_.on_read) generation.request_.on_read(sequence.committed(), all);
+    const bool is_last = rest <= room;
+    if (const int count = is_last ? rest - 1 : room; count > 0)
+        pieces_.push_back({&sequence, count});
+    if (!is_last) return;
+    generation.cycle_.is_first = generation.has_begun_ = true;
+    cycles_.push_back(&generation.cycle_);
+}
+
+// Gives an answer its part of the round. An exception of its callbacks ends this answer alone.
+void Round::finish(Generation& generation, bool was_reading) {
+    if (generation.cycle_.error) {
+        generation.has_ended_ = true;
+    } else if (generation.has_begun_) {
+        try {
+            generation.take(was_reading);
+        } catch (...) {
+            generation.cycle_.error = std::current_exception();
+            generation.has_ended_ = true;
+        }
+    }
+    generation.count_time(start_, before_, was_reading);
+}
+
+void step(std::span<Generation* const> together) {
+    if (!together.empty()) Round(together).run();
+}
+
+bool Generation::step() {
+    if (has_ended_) return false;
+    Generation* const self = this;
+    do aerie::step({&self, 1});
+    while (is_reading());
+    if (cycle_.error) std::rethrow_exception(cycle_.error);
+    return !has_ended_;
+}
+
+// Takes over what the newest cycle has put out. Once the text has ended, the rest is dropped.
+void Generation::take(bool is_first) {
+    const size_t before = result_.ids.size();
+    const ChosenTokens& output = cycle_.output;
+    bool more = true;
+    for (size_t i = 0; more && i < output.tokens.size(); ++i) more = push(output, i);
+    if (!is_first) count_cycle(int(result_.ids.size() - before));
+    if (more && is_cancelled()) end(FinishReason::cancelled);
 }
 
 // Adds the output's i-th token to the result.
@@ -159,10 +227,15 @@ void Generation::count_cycle(int emitted) {
     for (int depth = 0; depth < accepted; ++depth) ++stats.accepted_by_depth[size_t(depth)];
 }
 
-// Counts only the time since `since`: between two cycles the batch may have served other sequences.
-void Generation::count_time(double since, const PhaseSeconds& before) {
+// Counts the time of a round, which other answers may have shared. Between two rounds the batch may
+// have served others.
+void Generation::count_time(double since, const PhaseSeconds& before, bool was_reading) {
     Stats& stats = result_.stats;
     const PhaseSeconds& now = batch_.seconds();
+    if (was_reading) {
+        stats.prefill_seconds += steady_seconds() - since;
+        return;
+    }
     stats.decode_seconds += steady_seconds() - since;
     stats.draft_seconds += now.draft - before.draft;
     stats.verify_seconds += now.verify - before.verify;

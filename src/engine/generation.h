@@ -1,4 +1,4 @@
-// The decode loop, one step at a time: a prompt in, tokens and text out.
+// The decode loop, one round at a time: prompts in, tokens and text out.
 #pragma once
 
 #include <functional>
@@ -94,9 +94,14 @@ class Generation {
     // Answers in a new sequence of this session.
     Generation(Session& session, const Tokenizer& tokenizer, const Request& request);
 
-    // The first call runs the prompt, each further call a cycle. Returns false once the text has
-    // ended. Throws Error (device, damaged model).
+    // The first call runs the prompt, each further call a cycle: rounds of this answer alone.
+    // Returns false once the text has ended. Throws Error (device, damaged model).
     bool step();
+    bool has_ended() const { return has_ended_; }
+    bool is_reading() const { return !has_ended_ && !has_begun_; }  // the prompt, as yet
+    // The error that has ended this answer alone; null if there is none. Then the sequence has to
+    // forget what was computed.
+    std::exception_ptr error() const { return cycle_.error; }
     // The result so far. Its text is final, and ends with a whole character.
     const GenerationResult& result() const { return result_; }
     // Ends this answer and returns its result, for an answer in another sequence
@@ -110,13 +115,16 @@ class Generation {
     const Cycle& cycle() const { return cycle_; }
 
   private:
+    friend class Round;
+
     void go_on(const GenerationResult& begun);
-    bool take(const ChosenTokens& output);
+    void take(bool is_first);
     bool push(const ChosenTokens& output, size_t i);
     bool end(FinishReason reason);
+    bool is_cancelled() const { return request_.cancelled && request_.cancelled(); }
     void say(const std::string& text);
     void count_cycle(int emitted);
-    void count_time(double since, const PhaseSeconds& before);
+    void count_time(double since, const PhaseSeconds& before, bool was_reading);
 
     Batch& batch_;
     Request request_;
@@ -126,6 +134,12 @@ class Generation {
     Cycle cycle_;
     GenerationResult result_;
 };
+
+// A round: one pass of the target for all of these answers, which belong to one batch. It runs a
+// cycle of those that have begun, and pieces of the others' prompts, in this order, as far as the
+// pass has room. An answer never depends on what else runs. An error of one answer ends it alone
+// (Generation::error); throws Error if the device fails, which ends all of them.
+void step(std::span<Generation* const> together);
 
 // Runs all steps.
 GenerationResult generate(Session& session, const Tokenizer& tokenizer, const Request& request);

@@ -209,7 +209,7 @@ DraftPlan ModelFiles::draft_plan(const DraftOptions& draft, const LoadOptions& o
             .lm_head_type = options.weights.value_or(stored),
             .kv = limits.kv,
             .context = limits.context,
-            .pass_rows = limits.pass_rows(),
+            .pass_rows = std::max(limits.prefill_rows, kMaxNodes),
             .sequences = limits.sequences(),
             .others = std::move(plans)};
 }

@@ -40,6 +40,7 @@ struct LoadOptions {
     int context = 0;  // 0: kDefaultContext; or kFittingContext
     int prefill_rows = kPrefillRows;
     int sequences = 1;  // most sequences; each has room for a whole context
+    int together = 1;   // most sequences of a pass
     DraftOptions draft;
     bool profile = false;         // the device times each op
     std::filesystem::path cache;  // folder for measured costs; empty: nothing is kept
@@ -90,7 +91,7 @@ struct ModelFiles {
     void fit_context(const LoadOptions& options, const Backend& backend);
 
     BatchLimits limits(const LoadOptions& options) const {
-        return {context, options.kv, options.prefill_rows, 1, options.sequences};
+        return {context, options.kv, options.prefill_rows, options.together, options.sequences};
     }
     // The plan of a drafter over these files; it refers to them and to `draft`.
     DraftPlan draft_plan(const DraftOptions& draft, const LoadOptions& options,

@@ -1,6 +1,8 @@
 // One sequence at a time: a batch of one, with a KV cache of its own.
 #pragma once
 
+#include <utility>
+
 #include "engine/batch.h"
 
 namespace aerie {
@@ -28,20 +30,23 @@ class Session {
     }
     // The steps of a cycle.
     const TokenTree& propose() {
-        batch_.propose({&cycle_, 1});
+        batch_.propose({&one_, 1});
+        check();
         return cycle_.tree;
     }
     // The token that the target chooses after each node of any tree.
     const NodeList& verify(const TokenTree& tree) {
         if (!(tree == cycle_.tree)) cycle_.drawn.clear();
         cycle_.tree = tree;
-        batch_.verify({&cycle_, 1});
+        batch_.verify({&one_, 1});
+        check();
         return cycle_.choices;
     }
     const ChosenTokens& commit(const TokenTree& tree, const Path& path) {
         cycle_.tree = tree;
         cycle_.path = path;
-        batch_.commit({&cycle_, 1});
+        batch_.commit({&one_, 1});
+        check();
         return cycle_.output;
     }
 
@@ -55,10 +60,15 @@ class Session {
     Tensor features() const { return batch_.features(); }
 
   private:
+    void check() {
+        if (cycle_.error) std::rethrow_exception(std::exchange(cycle_.error, nullptr));
+    }
+
     KvPool kv_;
     Batch batch_;
     Sequence sequence_;
     Cycle cycle_;
+    Cycle* const one_ = &cycle_;
 };
 
 }  // namespace aerie

@@ -1,5 +1,5 @@
-// A loaded model that several talks share, from any number of threads. The device works for one
-// talk at a time, one step each.
+// A loaded model that several talks share, from any number of threads. Talks that are stepped at the
+// same time share the passes of the device.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@
 #include "engine/learned_costs.h"
 #include "engine/model.h"
 #include "talk/identity.h"
+#include "talk/rounds.h"
 #include "text/tokenizer.h"
 
 namespace aerie {
@@ -38,6 +39,8 @@ class SharedModel {
     int context() const { return limits_.context; }
     const Identity& identity() const;  // computed by the first call; throws Error
     bool can_draft() const { return options().draft.method != kNoDrafts; }
+
+    Rounds& rounds() { return rounds_; }  // takes the turns itself
 
     // Everything below may only be used while holding turns().
     FairMutex& turns() { return turns_; }
@@ -69,6 +72,7 @@ class SharedModel {
     KvPool kv_;
     Batch batch_;
     FairMutex turns_;
+    Rounds rounds_{turns_, options().together};
     std::atomic<double> last_use_ = steady_seconds();
     mutable std::once_flag identified_;
     mutable Identity identity_;

@@ -1,5 +1,5 @@
 // A conversation: its sequence and its answers. Code that touches pages or the device holds the
-// turn.
+// turn; a round takes it itself.
 #include "talk/talk.h"
 
 #include "core/error.h"
@@ -43,11 +43,7 @@ void Talk::begin(const Request& request) {
     end_answer();
     cancelled_ = false;
     Request own = request;
-    const size_t begun = request.begun ? request.begun->ids.size() : 0;
-    own.cancelled = [this, begun, asked = request.cancelled] {
-        // Called between the passes of a prompt, too, so that a long prompt does not keep others
-        // waiting.
-        if (answer_->result().ids.size() == begun) model_->turns().give_way();
+    own.cancelled = [this, asked = request.cancelled] {
         return cancelled_ || (asked && asked());
     };
     answer_.emplace(model_->batch(), *sequence_, model_->tokenizer(), own);
@@ -59,14 +55,16 @@ bool Talk::step() {
     if (!answer_) throw UsageError("no answer was begun");
     if (!is_answering_) return false;
     model_->note_use();
-    const std::lock_guard turn(model_->turns());
     try {
-        if (answer_->step()) return true;
+        model_->rounds().step(*answer_);
     } catch (...) {
+        const std::lock_guard turn(model_->turns());
         sequence_->forget();  // the state of its pages is unknown after an error
         end_answer();
         throw;
     }
+    if (!answer_->has_ended()) return true;
+    const std::lock_guard turn(model_->turns());
     end_answer();
     return false;
 }

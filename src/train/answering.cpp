@@ -14,6 +14,7 @@ struct Place {
     explicit Place(Sequence made) : sequence(std::move(made)) {}
 
     Sequence sequence;
+    Cycle cycle;
     AnsweredPrompt answered;
     bool is_running = false;
 };
@@ -67,16 +68,17 @@ void answer_prompts(Model& model, const AnsweringPlan& plan,
     };
     for (;;) {
         if (plan.cancelled && plan.cancelled()) return;
-        std::vector<Cycle> cycles;
+        std::vector<Cycle*> cycles;
         for (const std::unique_ptr<Place>& place : places) {
             if (!place->is_running) begin(*place);
-            if (place->is_running) cycles.emplace_back().sequence = &place->sequence;
+            place->cycle.sequence = &place->sequence;
+            if (place->is_running) cycles.push_back(&place->cycle);
         }
         if (cycles.empty()) return;
         batch.propose(cycles);
-        batch.verify(cycles);
-        for (Cycle& cycle : cycles) cycle.path = accept(cycle.tree, cycle.choices);
-        batch.commit(cycles);
+        run_pass(batch, cycles);
+        for (const Cycle* cycle : cycles)
+            if (cycle->error) std::rethrow_exception(cycle->error);
         for (const std::unique_ptr<Place>& place : places)
             if (place->is_running && is_end(*place)) end(*place);
     }

@@ -54,8 +54,8 @@ TEST(Batch, TwoTextsInOnePassAreTwoTexts) {
             both.batch->prefill(both.sequences[size_t(i)]);
         }
         for (int cycle = 0; cycle < 40; ++cycle) {
-            both.batch->propose(both.cycles);
-            both.batch->verify(both.cycles);
+            both.batch->propose(both.both);
+            both.batch->verify(both.both);
             if (cycle == 0) {
                 int first = 0;
                 for (const auto& rows : logits)
@@ -67,7 +67,7 @@ TEST(Batch, TwoTextsInOnePassAreTwoTexts) {
                     }
             }
             for (Cycle& one : both.cycles) one.path = accept(one.tree, one.choices);
-            both.batch->commit(both.cycles);
+            both.batch->commit(both.both);
         }
         for (int i = 0; i < 2; ++i) {
             const auto tokens = both.sequences[size_t(i)].tokens();

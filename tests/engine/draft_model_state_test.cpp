@@ -132,13 +132,13 @@ TEST_P(TextsApart, InOneBatch) {
         begin(both);
         int accepted = 0;
         for (int cycle = 0; cycle < kCycles; ++cycle) {
-            both.batch->propose(both.cycles);
-            both.batch->verify(both.cycles);
+            both.batch->propose(both.both);
+            both.batch->verify(both.both);
             for (Cycle& one : both.cycles) {
                 one.path = accept(one.tree, one.choices);
                 accepted += int(one.path.nodes.size()) - 1;
             }
-            both.batch->commit(both.cycles);
+            both.batch->commit(both.both);
         }
         for (size_t i : {0, 1}) expect_begins_as_wanted(both.sequences[i], i);
         if (GetParam() == 0 && draft.tree && draft.tree->top_k == 1) {

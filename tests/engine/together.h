@@ -20,7 +20,7 @@ struct Together {
         batch = std::make_unique<Batch>(model.backend(), model.target(), *kv, *drafter, limits);
         for (int i = 0; i < 2; ++i)
             sequences.emplace_back(*kv, *drafter, config.vocab, limits.context);
-        for (int i = 0; i < 2; ++i) cycles.emplace_back().sequence = &sequences[size_t(i)];
+        for (int i = 0; i < 2; ++i) cycles[i].sequence = &sequences[size_t(i)];
     }
 
     BatchLimits limits;
@@ -28,18 +28,20 @@ struct Together {
     std::unique_ptr<KvPool> kv;
     std::unique_ptr<Batch> batch;
     std::vector<Sequence> sequences;
-    std::vector<Cycle> cycles;
+    Cycle cycles[2];
+    Cycle* both[2] = {&cycles[0], &cycles[1]};
 };
 
 // Runs cycles until the text has at least this length.
 inline void extend(Batch& batch, Sequence& sequence, size_t length) {
     Cycle cycle;
     cycle.sequence = &sequence;
+    Cycle* const one = &cycle;
     while (sequence.tokens().size() < length) {
-        batch.propose({&cycle, 1});
-        batch.verify({&cycle, 1});
+        batch.propose({&one, 1});
+        batch.verify({&one, 1});
         cycle.path = accept(cycle.tree, cycle.choices);
-        batch.commit({&cycle, 1});
+        batch.commit({&one, 1});
     }
 }
 

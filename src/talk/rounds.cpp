@@ -1,0 +1,72 @@
+#include "talk/rounds.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/clock.h"
+
+namespace aerie {
+
+Rounds::Rounds(FairMutex& turns, int together)
+    : turns_(turns), together_(size_t(std::clamp(together, 1, kMaxTogether))) {
+    waiting_.reserve(kMaxTogether);
+    generations_.reserve(together_);
+}
+
+void Rounds::step(Generation& generation) {
+    Waiting mine;
+    mine.generation = &generation;
+    std::unique_lock lock(mutex_);
+    waiting_.push_back(&mine);
+    arrived_.notify_all();
+    while (!mine.is_done) {
+        if (is_led_)
+            done_.wait(lock);
+        else
+            lead(lock);
+    }
+    if (mine.error) std::rethrow_exception(mine.error);
+}
+
+// Runs a round of those that wait. Threads of the last round deliver what it has put out and come
+// back; they are waited for a little, since a round of one takes nearly as long as a round of all.
+void Rounds::lead(std::unique_lock<std::mutex>& lock) {
+    constexpr double kMostWait = 2e-3, kShare = 1.0 / 8;
+    is_led_ = true;
+    const double wait = std::min(kMostWait, seconds_ * kShare);
+    arrived_.wait_for(lock, std::chrono::duration<double>(wait),
+                      [&] { return waiting_.size() >= std::min(expected_, together_); });
+    lock.unlock();
+    turns_.lock();
+    lock.lock();
+    // They stay in line, so that nothing needs memory after the round.
+    const size_t count = std::min(waiting_.size(), together_);
+    generations_.clear();
+    for (size_t i = 0; i < count; ++i) generations_.push_back(waiting_[i]->generation);
+    lock.unlock();
+
+    std::exception_ptr error;
+    const double start = steady_seconds();
+    try {
+        aerie::step(generations_);
+    } catch (...) {
+        error = std::current_exception();
+    }
+    const double seconds = steady_seconds() - start;
+    turns_.unlock();
+
+    lock.lock();
+    seconds_ = seconds;
+    expected_ = 0;
+    for (size_t i = 0; i < count; ++i) {
+        Waiting& one = *waiting_[i];
+        one.error = error ? error : one.generation->error();
+        one.is_done = one.error || !one.generation->is_reading();
+        expected_ += !one.error && !one.generation->has_ended();
+    }
+    std::erase_if(waiting_, [](const Waiting* one) { return one->is_done; });
+    is_led_ = false;
+    done_.notify_all();
+}
+
+}  // namespace aerie

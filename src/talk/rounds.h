@@ -1,0 +1,45 @@
+// The rounds of a model's answers: threads that step one answer each share passes. Whoever gets the
+// device takes along all that wait.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <vector>
+
+#include "core/fair_mutex.h"
+#include "engine/generation.h"
+
+namespace aerie {
+
+class Rounds {
+  public:
+    // Holds `turns` during a round. At most `together` answers share one.
+    Rounds(FairMutex& turns, int together);
+    Rounds(const Rounds&) = delete;
+    Rounds& operator=(const Rounds&) = delete;
+
+    // Takes part in rounds until this answer has put out tokens or has ended. Throws the answer's
+    // own error, or the device's. Each answer is stepped by one thread at a time.
+    void step(Generation& generation);
+
+  private:
+    struct Waiting {
+        Generation* generation = nullptr;
+        bool is_done = false;
+        std::exception_ptr error;
+    };
+    void lead(std::unique_lock<std::mutex>& lock);
+
+    FairMutex& turns_;
+    const size_t together_;
+    std::mutex mutex_;
+    std::condition_variable arrived_, done_;
+    std::vector<Waiting*> waiting_;  // in the order of arrival
+    size_t expected_ = 0;            // answers of the last round that have not ended
+    bool is_led_ = false;
+    double seconds_ = 0;                    // time of the last round
+    std::vector<Generation*> generations_;  // of the round, for the thread that leads
+};
+
+}  // namespace aerie
