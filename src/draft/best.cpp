@@ -64,7 +64,14 @@ class Best final : public Drafter, CostAware {
             parts_[i].drafter->prepare(request_of(request, i));
         }
     }
-    TokenTree propose(const DraftRequest& request) override;
+    TokenTree propose(const DraftRequest& request) override {
+        TokenTree tree(request.tokens.back());
+        TokenTree* const one = &tree;
+        propose_all({&request, 1}, {&one, 1});
+        return tree;
+    }
+    void propose_all(std::span<const DraftRequest> requests,
+                     std::span<TokenTree* const> trees) override;
     void learn(const Verified& verified) override;
 
     CostAware* cost_aware() override { return this; }
@@ -147,6 +154,7 @@ class Best final : public Drafter, CostAware {
                 request.noise,
                 request.drawn};
     }
+    TokenTree look_up(const DraftRequest& request);
     size_t measured() const { return parts_.size() > 1 ? 1 : 0; }
     void lend(State& state, size_t i) {
         parts_[i].costs->account(*state.parts[i]) = account(state);
@@ -157,6 +165,9 @@ class Best final : public Drafter, CostAware {
     DraftReach reach_;
     Clock clock_;
     CycleCosts costs_;
+    // Sequences that ask the same head, and their trees.
+    std::vector<DraftRequest> asking_;
+    std::vector<TokenTree*> asked_trees_;
 };
 
 Best::Best(const DraftSource& source)
@@ -179,6 +190,7 @@ Best::Best(const DraftSource& source)
     lookup.context = plan.context;
     lookup.pass_rows = plan.pass_rows;
     lookup.sequences = plan.sequences;
+    lookup.together = plan.together;
     add(draft_method("lookup"), lookup, nullptr);
     const auto weights = std::static_pointer_cast<const PartWeights>(source.weights);
     int columns = 0;
@@ -192,6 +204,8 @@ Best::Best(const DraftSource& source)
         part.weight_bytes = double(part_method().bytes(head).weights);
     }
     records_.resize(parts_.size());
+    asking_.reserve(size_t(plan.together));
+    asked_trees_.reserve(size_t(plan.together));
 }
 
 // Shows each part the positions that it has not observed yet.
@@ -209,7 +223,34 @@ void Best::observe(const Observed& observed) {
     }
 }
 
-TokenTree Best::propose(const DraftRequest& request) {
+// Lookup proposes first, by itself. The head that is asked in its place proposes for all sequences
+// that ask it.
+void Best::propose_all(std::span<const DraftRequest> requests, std::span<TokenTree* const> trees) {
+    for (size_t i = 0; i < requests.size(); ++i) *trees[i] = look_up(requests[i]);
+    for (size_t part = 1; part < parts_.size(); ++part) {
+        asking_.clear();
+        asked_trees_.clear();
+        for (size_t i = 0; i < requests.size(); ++i) {
+            if (state_of(requests[i].state).asked != part) continue;
+            asking_.push_back(request_of(requests[i], part));
+            asked_trees_.push_back(trees[i]);
+        }
+        if (asking_.empty()) continue;
+        const double start = clock_();
+        parts_[part].drafter->propose_all(asking_, asked_trees_);
+        const double seconds = clock_() - start;
+        for (const DraftRequest& request : requests)
+            if (State& state = state_of(request.state); state.asked == part)
+                state.seconds += seconds;
+    }
+    for (const DraftRequest& request : requests) {
+        State& state = state_of(request.state);
+        state.planned = parts_[state.asked].costs->planned(*state.parts[state.asked]).cost;
+    }
+}
+
+// Lookup's proposal, and which part is asked instead of it.
+TokenTree Best::look_up(const DraftRequest& request) {
     State& state = state_of(request.state);
     const double start = clock_();
     TokenTree tree = parts_[0].drafter->propose(request_of(request, 0));
@@ -219,12 +260,8 @@ TokenTree Best::propose(const DraftRequest& request) {
     const double of_lookup =
         tree.size() > 1 ? 1 + trust * state.expected - rate * plan.cost : 1 - rate;
     state.asked = state.choice.next(records_, of_lookup, rate, cycle_kind(state.expected));
-    if (state.asked > 0) {
-        lend(state, state.asked);
-        tree = parts_[state.asked].drafter->propose(request_of(request, state.asked));
-    }
+    if (state.asked > 0) lend(state, state.asked);
     state.seconds = clock_() - start;
-    state.planned = parts_[state.asked].costs->planned(*state.parts[state.asked]).cost;
     return tree;
 }
 

@@ -126,6 +126,12 @@ class Drafter {
     // needs.
     virtual void prepare(const DraftRequest& request) { (void)request; }
     virtual TokenTree propose(const DraftRequest& request) = 0;
+    // The proposals of several sequences, which a drafter may make in the same passes: *trees[i] is
+    // for requests[i].
+    virtual void propose_all(std::span<const DraftRequest> requests,
+                             std::span<TokenTree* const> trees) {
+        for (size_t i = 0; i < requests.size(); ++i) *trees[i] = propose(requests[i]);
+    }
     virtual void learn(const Verified& verified) { (void)verified; }
     virtual CostAware* cost_aware() { return nullptr; }
 };

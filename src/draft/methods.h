@@ -28,6 +28,7 @@ struct DraftPlan {
     int context = 0;                     // most positions of a sequence
     int pass_rows = 0;                   // most rows in a call of observe
     int sequences = 1;                   // most sequences at a time
+    int together = 1;                    // most sequences that draft in the same passes
     std::vector<DraftPlan> others = {};  // plans of further heads
 };
 

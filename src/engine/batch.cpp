@@ -97,6 +97,8 @@ Batch::Batch(Backend& be, Target& target, KvPool& kv, Drafter& drafter, const Ba
     accepted_.reserve(size_t(t_.accepted.cols));
     rules_.reserve(size_t(t_.rules.rows));
     in_pass_.reserve(size_t(limits.sequences_in_pass));
+    drafts_.reserve(size_t(limits.sequences_in_pass));
+    trees_.reserve(size_t(limits.sequences_in_pass));
     choices_.resize(size_t(t_.ids.cols));
     logits_.resize(size_t(t_.logits.cols));
 }
@@ -146,10 +148,38 @@ size_t Batch::cycles_of_pass(std::span<Cycle* const> cycles) const {
 void Batch::propose(std::span<Cycle* const> cycles) {
     const FloatEnvironment environment;
     Stopwatch watch(limits_.clock, seconds_.draft);
-    each(cycles, [this](Cycle& cycle) { propose(cycle); });
+    each(cycles, [this](Cycle& cycle) { begin(cycle); });
+    for (size_t first = 0; first < cycles.size();) first = propose_from(cycles, first);
 }
 
-void Batch::propose(Cycle& cycle) {
+// Proposes trees for the cycles from `first` on that draft with the same head, and returns where
+// the next head begins.
+size_t Batch::propose_from(std::span<Cycle* const> cycles, size_t first) {
+    drafts_.clear();
+    trees_.clear();
+    const auto& head = cycles[first]->sequence->answer().head;
+    size_t end = first;
+    for (; end < cycles.size() && cycles[end]->sequence->answer().head == head; ++end) {
+        Cycle& cycle = *cycles[end];
+        Sequence& sequence = *cycle.sequence;
+        if (cycle.error || cycle.is_first || !sequence.answer().drafts) continue;
+        DraftRequest request{sequence.draft(), sequence.tokens(), rules_of(sequence),
+                             sequence.sampling().filters.temperature};
+        if (request.temperature > 0) {
+            request.noise = &tensors_of(sequence).noise;
+            request.drawn = &cycle.drawn;
+        }
+        drafts_.push_back(request);
+        trees_.push_back(&cycle.tree);
+    }
+    if (!drafts_.empty()) {
+        drafter_.use_head(head);
+        drafter_.propose_all(drafts_, trees_);
+    }
+    return end;
+}
+
+void Batch::begin(Cycle& cycle) {
     Sequence& sequence = *cycle.sequence;
     cycle.drawn.clear();
     cycle.tree = TokenTree(sequence.pending());
@@ -157,17 +187,11 @@ void Batch::propose(Cycle& cycle) {
     const int next = int(sequence.tokens().size());  // position of the first token to be chosen
     NoiseRows& noise = tensors_of(sequence).noise;
     noise.begin(sequence.sampling().seed, next);
-    if (cycle.is_first || !sequence.answer().drafts) return;
-    DraftRequest request{sequence.draft(), sequence.tokens(), rules_of(sequence),
-                         sequence.sampling().filters.temperature};
-    if (request.temperature > 0) {
-        cycle.drawn.rule = sequence.rule();
-        cycle.drawn.seed = sequence.sampling().seed;
-        cycle.drawn.position = next;
-        request.noise = &noise;
-        request.drawn = &cycle.drawn;
-    }
-    cycle.tree = drafter_for(sequence).propose(request);
+    if (cycle.is_first || !sequence.answer().drafts || sequence.sampling().filters.temperature <= 0)
+        return;
+    cycle.drawn.rule = sequence.rule();
+    cycle.drawn.seed = sequence.sampling().seed;
+    cycle.drawn.position = next;
 }
 
 void Batch::verify(std::span<Cycle* const> cycles, std::span<const PromptPiece> pieces) {

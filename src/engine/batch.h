@@ -148,7 +148,8 @@ class Batch {
         drafter_.use_head(sequence.answer().head);
         return drafter_;
     }
-    void propose(Cycle& cycle);
+    void begin(Cycle& cycle);
+    size_t propose_from(std::span<Cycle* const> cycles, size_t first);
     void add_piece(const PromptPiece& piece);
     void add_tree(Cycle& cycle);
     void forward(int logit_rows);
@@ -194,6 +195,9 @@ class Batch {
     std::vector<int> forbidden_;    // rows of logits in which an edit forbids every token
     int first_scored_ = 0;          // row of the newest pass that has the first row of logits
     std::vector<Cycle*> in_pass_;   // cycles of the newest pass, in the order of their rows
+    // What is asked of the drafter, and where its trees go.
+    std::vector<DraftRequest> drafts_;
+    std::vector<TokenTree*> trees_;
     PhaseSeconds seconds_;
     double verify_seconds_ = 0;  // time of the newest target pass and its choices
 };

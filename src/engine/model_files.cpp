@@ -211,6 +211,7 @@ DraftPlan ModelFiles::draft_plan(const DraftOptions& draft, const LoadOptions& o
             .context = limits.context,
             .pass_rows = std::max(limits.prefill_rows, kMaxNodes),
             .sequences = limits.sequences(),
+            .together = limits.sequences_in_pass,
             .others = std::move(plans)};
 }
 

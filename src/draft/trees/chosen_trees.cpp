@@ -35,7 +35,8 @@ class ChosenTrees final : public TreeDrafter, CostAware {
         : TreeDrafter(source, std::move(parts)),
           most_(most),
           context_(has_grafts ? source.plan.context : 0),
-          clock_(source.plan.options.clock) {
+          clock_(source.plan.options.clock),
+          proposals_(most_grown()) {
         grafted_.reserve(size_t(most.top_k) * size_t(1 + (most.levels - 1) * most.top_k) +
                          size_t(kMaxGrafts));
     }
@@ -54,19 +55,18 @@ class ChosenTrees final : public TreeDrafter, CostAware {
     }
 
     TokenTree propose(const DraftRequest& request) override {
-        TreePolicy& policy = policy_of(request.state);
-        const double start = context_ > 0 ? clock_() : 0;
-        find_grafts(request);
-        const double finding = context_ > 0 ? policy.costs().of(clock_() - start) : 0;
-        const int missed = to_read(request, kWindow);
-        // Positions beyond the window are not charged to this cycle: a language model that reads
-        // them serves the whole rest of the text.
-        if (!policy.begin(std::min(missed, kWindow))) return grafts_alone(policy, finding, request);
-        policy.spend(finding);
-        const std::span<const Candidate> table = grow_timed(policy, missed, request);
-        if (request.noise) static_cast<State&>(request.state).softness.ranked(table);
-        const std::span<const Candidate> all = with_grafts(policy, table);
-        return tree_of(all, policy.kept(), request.tokens.back());
+        TokenTree tree(request.tokens.back());
+        TokenTree* const one = &tree;
+        propose_group({&request, 1}, {&one, 1});
+        return tree;
+    }
+
+    void propose_all(std::span<const DraftRequest> requests,
+                     std::span<TokenTree* const> trees) override {
+        for (size_t first = 0; first < requests.size(); first += most_grown()) {
+            const size_t count = std::min(most_grown(), requests.size() - first);
+            propose_group(requests.subspan(first, count), trees.subspan(first, count));
+        }
     }
 
     void learn(const Verified& verified) override {
@@ -101,45 +101,116 @@ class ChosenTrees final : public TreeDrafter, CostAware {
     static constexpr int kMaxGrafts = 24;
     static constexpr double kMinGraft = 0.02;
 
-    // Grows a tree as the policy wants it, and tells the policy how long each level took. `missed`:
-    // positions that the model reads before the root's candidates.
-    std::span<const Candidate> grow_timed(TreePolicy& policy, int missed,
-                                          const DraftRequest& request) {
-        Laps laps(clock_);
-        int running = 0;  // rows of the level that runs; 0: the root alone
-        const auto choose = [&](std::span<const Candidate> table, int first, Frontier& frontier) {
-            const double seconds = laps.lap_seconds();
-            if (running == 0)
-                policy.costs().saw_root(missed, seconds);
+    // Times the levels of trees that grow together. Each level ends with the choices of all trees
+    // in it, which follow one another.
+    class LevelTimer {
+      public:
+        LevelTimer(const Clock& clock, CycleCosts& costs, int missed)
+            : laps_(clock), costs_(costs), rows_(missed) {}
+
+        // To be called around the choice of a tree at its `level`: 0 below the root.
+        void before(int level) {
+            if (level < next_) return;
+            next_ = level + 1;
+            const double seconds = laps_.lap_seconds();
+            if (level == 0)
+                costs_.saw_root(rows_, seconds);
             else
-                policy.costs().saw_level(running, seconds);
-            policy.choose(table, first, frontier);
-            running = int(frontier.size());
-            laps.lap_seconds();
-        };
-        catch_up(request, kWindow);
-        return grow(std::ref(choose), most_.top_k, request);
+                costs_.saw_level(rows_, seconds);
+            rows_ = 0;
+        }
+        void after(size_t rows) {
+            rows_ += int(rows);
+            laps_.lap_seconds();
+        }
+
+      private:
+        Laps laps_;
+        CycleCosts& costs_;
+        int next_ = 0;  // the level that ends next
+        int rows_;      // rows of the level that runs, of all trees
+    };
+
+    // The proposal of a sequence beside others.
+    struct Proposal {
+        const DraftRequest* request = nullptr;
+        TreePolicy* policy = nullptr;
+        LevelTimer* timer = nullptr;
+        TokenTree* tree = nullptr;
+        int level = 0;
+        ContinuationList grafts;
+
+        void operator()(std::span<const Candidate> table, int first, Frontier& frontier) {
+            timer->before(level++);
+            policy->choose(table, first, frontier);
+            timer->after(frontier.size());
+        }
+    };
+
+    // Grows trees as the sequences' policies want them, each level of all of them in one pass.
+    void propose_group(std::span<const DraftRequest> requests, std::span<TokenTree* const> trees) {
+        int missed = 0;
+        size_t growing = 0;
+        for (size_t i = 0; i < requests.size(); ++i) {
+            const DraftRequest& request = requests[i];
+            Proposal& proposal = proposals_[growing];
+            TreePolicy& policy = policy_of(request.state);
+            const double start = context_ > 0 ? clock_() : 0;
+            find_grafts(request, proposal.grafts);
+            const double finding = context_ > 0 ? policy.costs().of(clock_() - start) : 0;
+            // Positions beyond the window are not charged to this cycle: a language model that
+            // reads them serves the whole rest of the text.
+            const int own = to_read(request, kWindow);
+            if (!policy.begin(std::min(own, kWindow))) {
+                *trees[i] = grafts_alone(policy, finding, request, proposal.grafts);
+                continue;
+            }
+            policy.spend(finding);
+            missed += own;
+            proposal.request = &request;
+            proposal.policy = &policy;
+            proposal.tree = trees[i];
+            proposal.level = 0;
+            ++growing;
+        }
+        if (growing == 0) return;
+        LevelTimer timer(clock_, *costs_, missed);
+        FixedVector<Wanted, kMostGrown> wanted;
+        for (size_t i = 0; i < growing; ++i) {
+            proposals_[i].timer = &timer;
+            wanted.push_back({proposals_[i].request, std::ref(proposals_[i])});
+        }
+        grow_all(wanted, most_.top_k, kWindow);
+        for (size_t i = 0; i < growing; ++i) {
+            const Proposal& proposal = proposals_[i];
+            const DraftRequest& request = *proposal.request;
+            if (request.noise) static_cast<State&>(request.state).softness.ranked(table(i));
+            const std::span<const Candidate> all =
+                with_grafts(*proposal.policy, table(i), proposal.grafts);
+            *proposal.tree = tree_of(all, proposal.policy->kept(), request.tokens.back());
+        }
     }
 
-    void find_grafts(const DraftRequest& request) {
-        grafts_.clear();
+    void find_grafts(const DraftRequest& request, ContinuationList& grafts) {
+        grafts.clear();
         if (context_ == 0) return;
         Continuations& said = *static_cast<ChosenState&>(request.state).said;
         said.follow(request.tokens, Continuations::Reads::answer);
         said.likeliest(std::min(kMaxGrafts, most_.nodes - 1), kGraftDepth, most_.top_k, kMinGraft,
-                       grafts_);
+                       grafts);
     }
 
     // Appends the grafts that the head did not draft to the table. Grafts that it drafted, too,
     // only raise the probability of its entries.
-    std::span<const Candidate> with_grafts(TreePolicy& policy, std::span<const Candidate> table) {
-        if (grafts_.empty()) return table;
+    std::span<const Candidate> with_grafts(TreePolicy& policy, std::span<const Candidate> table,
+                                           const ContinuationList& grafts) {
+        if (grafts.empty()) return table;
         grafted_.assign(table.begin(), table.end());
         NodeList entries;
-        for (const Continuation& graft : grafts_) {
+        for (const Continuation& graft : grafts) {
             const int parent = graft.parent < 0 ? -1 : entries[size_t(graft.parent)];
             const int before = policy.entries();
-            const int entry = policy.graft(parent, graft.token, conditional_of(grafts_, graft));
+            const int entry = policy.graft(parent, graft.token, conditional_of(grafts, graft));
             entries.push_back(entry);
             if (entry < before) continue;
             const float value = std::log(graft.probability);
@@ -149,11 +220,12 @@ class ChosenTrees final : public TreeDrafter, CostAware {
         return grafted_;
     }
 
-    TokenTree grafts_alone(TreePolicy& policy, double finding, const DraftRequest& request) {
-        // Proposes a tree of grafts without running the head.
-        if (grafts_.empty() || !policy.begin_grafts(finding))
+    // A tree of grafts without running the head.
+    TokenTree grafts_alone(TreePolicy& policy, double finding, const DraftRequest& request,
+                           const ContinuationList& grafts) {
+        if (grafts.empty() || !policy.begin_grafts(finding))
             return TokenTree(request.tokens.back());
-        const std::span<const Candidate> table = with_grafts(policy, {});
+        const std::span<const Candidate> table = with_grafts(policy, {}, grafts);
         return tree_of(table, policy.kept(), request.tokens.back());
     }
 
@@ -203,8 +275,8 @@ class ChosenTrees final : public TreeDrafter, CostAware {
     TreeShape most_;
     int context_;  // most positions of a sequence searched for grafts; 0: no grafts
     Clock clock_;
-    ContinuationList grafts_;         // grafts of the newest proposal
-    std::vector<Candidate> grafted_;  // the head's table with the grafts appended
+    std::vector<Proposal> proposals_;  // those that grow
+    std::vector<Candidate> grafted_;   // the head's table with the grafts appended
     std::shared_ptr<CycleCosts> costs_ = std::make_shared<CycleCosts>();
 };
 

@@ -17,10 +17,16 @@ class DynamicTrees final : public TreeDrafter {
 
     TokenTree propose(const DraftRequest& request) override {
         if (options_.shape_policy) set_shape(options_.shape_policy());
-        const std::span<const Candidate> table = expand(expansion_, request);
-        if (expansion_.top_k > 1 && request.noise)
-            static_cast<State&>(request.state).softness.ranked(table);
-        return tree(table, choose(table), request);
+        return best_tree(expand(expansion_, request), request);
+    }
+
+    void propose_all(std::span<const DraftRequest> requests,
+                     std::span<TokenTree* const> trees) override {
+        if (requests.size() == 1) return void(*trees[0] = propose(requests[0]));
+        if (options_.shape_policy) set_shape(options_.shape_policy());
+        expand_all(expansion_, requests, [&](size_t i, std::span<const Candidate> table) {
+            *trees[i] = best_tree(table, requests[i]);
+        });
     }
 
     void learn(const Verified& verified) override {
@@ -31,6 +37,12 @@ class DynamicTrees final : public TreeDrafter {
     void set_shape(const TreeShape& shape) {
         nodes_ = shape.nodes;
         expansion_ = dynamic_expansion(shape, options_.use_value);
+    }
+
+    TokenTree best_tree(std::span<const Candidate> table, const DraftRequest& request) const {
+        if (expansion_.top_k > 1 && request.noise)
+            static_cast<State&>(request.state).softness.ranked(table);
+        return tree(table, choose(table), request);
     }
 
     NodeList choose(std::span<const Candidate> table) const {

@@ -65,6 +65,14 @@ class StaticTrees final : public TreeDrafter {
         return tree(expand(plan_.expansion, request), plan_.kept, request);
     }
 
+    void propose_all(std::span<const DraftRequest> requests,
+                     std::span<TokenTree* const> trees) override {
+        if (requests.size() == 1) return void(*trees[0] = propose(requests[0]));
+        expand_all(plan_.expansion, requests, [&](size_t i, std::span<const Candidate> table) {
+            *trees[i] = tree(table, plan_.kept, requests[i]);
+        });
+    }
+
   private:
     StaticPlan plan_;
 };

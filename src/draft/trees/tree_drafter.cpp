@@ -53,11 +53,30 @@ void TreeDrafterTensors::add_to(TensorPlan& plan, int state_columns, int feature
     plan.add(states, DType::F32, pass_rows, state_columns);
 }
 
+void SharedPassTensors::add_to(TensorPlan& plan, int state_columns, int feature_columns,
+                               int pass_rows) {
+    plan.add(features, DType::F32, pass_rows, feature_columns);
+    plan.add(rows, DType::I32, pass_rows, kRowInts);
+    plan.add(states, DType::F32, pass_rows, state_columns);
+}
+
+namespace {
+
+// The limits of growth for a drafter of this plan.
+GrowLimits shared_limits(GrowLimits limits, const DraftPlan& plan) {
+    limits.together = std::clamp(plan.together, 1, kMostGrown);
+    return limits;
+}
+
+}  // namespace
+
 size_t tree_drafter_bytes(const DraftPlan& plan, const TreeDrafterLimits& reach, int state_columns,
                           int feature_columns, int vocab) {
     GrowScratch scratch;
     TensorPlan tensors;
-    scratch.add_to(tensors, reach.grow, state_columns, vocab);
+    scratch.add_to(tensors, shared_limits(reach.grow, plan), state_columns, vocab);
+    SharedPassTensors shared;
+    if (plan.together > 1) shared.add_to(tensors, state_columns, feature_columns, plan.pass_rows);
     std::vector<TreeDrafterTensors> of_sequences(size_t(plan.sequences));
     for (TreeDrafterTensors& of_sequence : of_sequences)
         of_sequence.add_to(tensors, state_columns, feature_columns, plan.pass_rows);
@@ -74,7 +93,7 @@ TreeDrafter::TreeDrafter(const DraftSource& source, Parts parts, const TreeDraft
       taps_(std::move(parts.taps)),
       reach_(reach),
       pass_rows_(source.plan.pass_rows),
-      grower_(be_, *model_, reach_.grow, source.plan.options),
+      grower_(be_, *model_, shared_limits(reach.grow, source.plan), source.plan.options),
       tensors_(size_t(source.plan.sequences)) {
     if (reach_.grow.top_k > model_->vocab())
         throw UsageError("a vocabulary of " + std::to_string(model_->vocab()) + " has no " +
@@ -82,6 +101,9 @@ TreeDrafter::TreeDrafter(const DraftSource& source, Parts parts, const TreeDraft
     TensorPlan plan;
     for (TreeDrafterTensors& of_sequence : tensors_)
         of_sequence.add_to(plan, model_->state_columns(), model_->feature_columns(), pass_rows_);
+    reach_.grow = shared_limits(reach.grow, source.plan);
+    if (reach_.grow.together > 1)
+        shared_.add_to(plan, model_->state_columns(), model_->feature_columns(), pass_rows_);
     memory_ = plan.allocate(be_);
     rows_.reserve(size_t(pass_rows_));
 }
@@ -210,10 +232,7 @@ void TreeDrafter::run_pass(State& state, std::span<const int> tokens, int count,
     const TreeDrafterTensors& t = tensors_[size_t(state.pages.sequence())];
     state.pages.hold(state.read - state.first + count);
     rows_.clear();
-    for (int i = 0; i < count; ++i)
-        rows_.push_back(
-            causal_row(model_->token_of(tokens[size_t(state.read + i + model_->token_lead())]),
-                       state.read + i - state.first, state.pages.sequence()));
+    for (int i = 0; i < count; ++i) rows_.push_back(text_row(state, tokens, i));
     // The newest position is always in the last row, since recordings contain its address.
     const int first = pass_rows_ - count;
     const Rows block{t.rows.row_range(first, count)};
@@ -223,6 +242,73 @@ void TreeDrafter::run_pass(State& state, std::span<const int> tokens, int count,
     model_->read(t.states.row_range(first, count), features, block);
     state.read += count;
     state.last = rows_.back();
+}
+
+// The row of the i-th position that the model has not read.
+Row TreeDrafter::text_row(const State& state, std::span<const int> tokens, int i) const {
+    return causal_row(model_->token_of(tokens[size_t(state.read + i + model_->token_lead())]),
+                      state.read + i - state.first, state.pages.sequence());
+}
+
+// Each sequence's newest positions are read in a pass of all; what does not fit there, before it.
+void TreeDrafter::catch_up_all(std::span<const Wanted> wanted, int window) {
+    if (wanted.size() == 1) return catch_up(*wanted[0].request, window);
+    const int most = pass_rows_ / kMostGrown;
+    FixedVector<Stretch, kMostGrown> stretches;
+    for (const Wanted& tree : wanted) {
+        State& state = static_cast<State&>(tree.request->state);
+        Stretch stretch{&state, tree.request->tokens, 0, 0};
+        if (state.waiting > window) stretch.backlog_row = keep_newest(state, window);
+        stretch.count = backlog(*tree.request);
+        for (int rows; stretch.count > most; stretch.count -= rows, stretch.backlog_row += rows) {
+            rows = std::min(stretch.count - most, pass_rows_);
+            run_pass(state, stretch.tokens, rows, stretch.backlog_row);
+        }
+        if (stretch.count > 0) stretches.push_back(stretch);
+    }
+    if (stretches.size() > 1)
+        run_shared_pass(stretches);
+    else if (stretches.size() == 1)
+        run_pass(*stretches[0].state, stretches[0].tokens, stretches[0].count,
+                 stretches[0].backlog_row);
+    for (const Stretch& stretch : stretches) stretch.state->waiting = 0;
+}
+
+// The newest row of each sequence is at the end of the pass, one behind the other.
+void TreeDrafter::run_shared_pass(std::span<const Stretch> stretches) {
+    rows_.clear();
+    const bool has_features = model_->feature_columns() > 0;
+    const auto take = [&](const Stretch& stretch, int first, int count) {
+        if (count == 0) return;
+        if (has_features) {
+            const Tensor backlog = tensors_[size_t(stretch.state->pages.sequence())].backlog;
+            be_.run(Copy{shared_.features.row_range(int(rows_.size()), count),
+                         backlog.row_range(stretch.backlog_row + first, count)});
+        }
+        for (int i = first; i < first + count; ++i)
+            rows_.push_back(text_row(*stretch.state, stretch.tokens, i));
+    };
+    for (const Stretch& stretch : stretches) {
+        State& state = *stretch.state;
+        state.pages.hold(state.read - state.first + stretch.count);
+        take(stretch, 0, stretch.count - 1);
+    }
+    const int newest = int(rows_.size());
+    for (const Stretch& stretch : stretches) take(stretch, stretch.count - 1, 1);
+    const int count = int(rows_.size());
+    const Rows block{shared_.rows.row_range(0, count)};
+    be_.write(block.block, rows_.data());
+    model_->read(shared_.states.row_range(0, count),
+                 has_features ? shared_.features.row_range(0, count) : Tensor{}, block);
+    for (size_t i = 0; i < stretches.size(); ++i) {
+        State& state = *stretches[i].state;
+        const TreeDrafterTensors& t = tensors_[size_t(state.pages.sequence())];
+        const int row = newest + int(i);
+        be_.run(Copy{t.states.row_range(pass_rows_ - 1, 1), shared_.states.row_range(row, 1)});
+        be_.write(t.rows.row_range(pass_rows_ - 1, 1), &rows_[size_t(row)]);
+        state.read += stretches[i].count;
+        state.last = rows_[size_t(row)];
+    }
 }
 
 TreeStart TreeDrafter::tree_start(State& state) {
@@ -248,11 +334,34 @@ std::span<const Candidate> TreeDrafter::expand(const ExpansionPlan& expansion,
     return grower_.expand(expansion, tree_start(static_cast<State&>(request.state)), request);
 }
 
+// The host follows the plan: a device that grows a tree without it knows one tree at a time.
+void TreeDrafter::expand_group(const ExpansionPlan& expansion,
+                               std::span<const DraftRequest> requests) {
+    FixedVector<FollowPlan, kMostGrown> followers;
+    FixedVector<Wanted, kMostGrown> wanted;
+    for (const DraftRequest& request : requests) {
+        followers.push_back(FollowPlan{&expansion});
+        wanted.push_back({&request, std::ref(followers[followers.size() - 1])});
+    }
+    grow_all(wanted, expansion.top_k);
+}
+
 std::span<const Candidate> TreeDrafter::grow(const ChooseFrontier& choose, int top_k,
                                              const DraftRequest& request) {
-    catch_up(request);
-    tell_softness(request);
-    return grower_.grow(choose, top_k, tree_start(static_cast<State&>(request.state)), request);
+    const Wanted wanted{&request, choose};
+    grow_all({&wanted, 1}, top_k);
+    return table(0);
+}
+
+void TreeDrafter::grow_all(std::span<const Wanted> wanted, int top_k, int window) {
+    catch_up_all(wanted, window);
+    FixedVector<TreeToGrow, kMostGrown> trees;
+    for (const Wanted& tree : wanted) {
+        tell_softness(*tree.request);
+        trees.push_back(
+            {tree.request, tree_start(static_cast<State&>(tree.request->state)), tree.choose});
+    }
+    grower_.grow(trees, top_k);
 }
 
 TokenTree TreeDrafter::tree(std::span<const Candidate> table, const NodeList& kept,

@@ -17,6 +17,9 @@ constexpr int kGraftDepth = kMaxAuto.levels;
 // Most waiting features that the model reads before a proposal, after a stretch of plain decoding.
 constexpr int kWindow = 16;
 
+// Most trees that grow in the same passes. More sequences take several turns.
+constexpr int kMostGrown = 8;
+
 // How the trees of a method grow.
 struct Growth {
     TreePaths paths = {};     // static trees: the paths; empty for other trees
@@ -46,6 +49,13 @@ struct TreeDrafterLimits {
 TreeDrafterLimits reach_of(const Growth& growth);
 TreeDrafterLimits static_reach(const TreePaths& paths);
 TreeDrafterLimits dynamic_reach(const TreeShape& shape);
+
+// Device memory for a pass of the model over the texts of several sequences.
+struct SharedPassTensors {
+    void add_to(TensorPlan& plan, int state_columns, int feature_columns, int pass_rows);
+
+    Tensor features, rows, states;  // as those of a sequence, [pass_rows, ...]
+};
 
 // Device memory for the drafts of one sequence, beside the model's own.
 struct TreeDrafterTensors {
@@ -102,8 +112,27 @@ class TreeDrafter : public Drafter {
     virtual bool reads_prompt(const State&) const { return true; }
 
     std::span<const Candidate> expand(const ExpansionPlan& expansion, const DraftRequest& request);
+    // Expands several trees by the same plan. The table of the i-th is given to visit(i, table).
+    template <class Visit>
+    void expand_all(const ExpansionPlan& expansion, std::span<const DraftRequest> requests,
+                    const Visit& visit) {
+        for (size_t first = 0; first < requests.size(); first += most_grown()) {
+            const size_t count = std::min(most_grown(), requests.size() - first);
+            expand_group(expansion, requests.subspan(first, count));
+            for (size_t i = 0; i < count; ++i) visit(first + i, table(i));
+        }
+    }
     std::span<const Candidate> grow(const ChooseFrontier& choose, int top_k,
                                     const DraftRequest& request);
+    // A tree that the host decides on, of the sequence of this request.
+    struct Wanted {
+        const DraftRequest* request = nullptr;
+        ChooseFrontier choose;
+    };
+    // Grows several trees, at most most_grown(), each level of all of them in one pass. If more
+    // than `window` features of a sequence wait, see catch_up.
+    void grow_all(std::span<const Wanted> wanted, int top_k, int window = INT_MAX);
+    std::span<const Candidate> table(size_t i) const { return grower_.table(i); }
     // The proposed tree; see tree_of.
     static TokenTree tree(std::span<const Candidate> table, const NodeList& kept,
                           const DraftRequest& request);
@@ -123,16 +152,32 @@ class TreeDrafter : public Drafter {
     int keep_newest(State& state, int count);
     void read(State& state, std::span<const int> tokens, int count, int backlog_row);
     void run_pass(State& state, std::span<const int> tokens, int count, int backlog_row);
+    // Positions of a sequence's text that the model reads beside those of others.
+    struct Stretch {
+        State* state = nullptr;
+        std::span<const int> tokens;
+        int count = 0, backlog_row = 0;
+    };
+    void catch_up_all(std::span<const Wanted> wanted, int window);
+    void expand_group(const ExpansionPlan& expansion, std::span<const DraftRequest> requests);
+    void run_shared_pass(std::span<const Stretch> stretches);
+    Row text_row(const State& state, std::span<const int> tokens, int i) const;
     TreeStart tree_start(State& state);
 
     Backend& be_;
     std::unique_ptr<LevelModel> model_;
     Taps taps_;
+
+  protected:
+    size_t most_grown() const { return size_t(reach_.grow.together); }
+
+  private:
     TreeDrafterLimits reach_;
     int pass_rows_;
     TreeGrower grower_;
     Buffer memory_;
     std::vector<TreeDrafterTensors> tensors_;  // by sequence
+    SharedPassTensors shared_;                 // absent if sequences draft alone
     std::vector<Row> rows_;                    // rows of the pass that is being written
 };
 

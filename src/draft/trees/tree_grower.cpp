@@ -10,15 +10,17 @@
 namespace aerie {
 
 void GrowScratch::add_to(TensorPlan& plan, const GrowLimits& limits, int state_columns, int vocab) {
-    plan.add(logits, DType::F32, limits.width, vocab);
-    plan.add(states, DType::F32, limits.width, state_columns);
-    plan.add(parents, DType::F32, limits.width, state_columns);
-    plan.add(ranked, DType::I32, limits.width, 2 * limits.top_k);
+    const int rows = limits.rows();
+    plan.add(logits, DType::F32, rows, vocab);
+    plan.add(states, DType::F32, rows, state_columns);
+    plan.add(parents, DType::F32, rows, state_columns);
+    if (limits.together > 1) plan.add(roots, DType::F32, limits.together, state_columns);
+    plan.add(ranked, DType::I32, rows, 2 * limits.top_k);
     plan.add(table, DType::I32, limits.candidates, kCandidateInts);
     plan.add(frontier, DType::I32, 1, limits.width);
-    plan.add(parent_row, DType::I32, 1, limits.width);
+    plan.add(parent_row, DType::I32, 1, rows);
     plan.add(selection, DType::I32, kMaxDepth, limits.width);
-    for (Tensor& block : rows) plan.add(block, DType::I32, limits.width, kRowInts);
+    for (Tensor& block : this->rows) plan.add(block, DType::I32, rows, kRowInts);
 }
 
 TreeGrower::TreeGrower(Backend& be, LevelModel& model, const GrowLimits& limits,
@@ -32,8 +34,11 @@ TreeGrower::TreeGrower(Backend& be, LevelModel& model, const GrowLimits& limits,
     TensorPlan plan;
     scratch_.add_to(plan, limits, model.state_columns(), model.vocab());
     memory_ = plan.allocate(be);
-    table_.reserve(size_t(limits.candidates));
-    ids_.resize(size_t(limits.width) * size_t(limits.top_k));
+    growing_.resize(size_t(limits.together));
+    for (Growing& tree : growing_) tree.table.reserve(size_t(limits.candidates));
+    rows_.reserve(size_t(limits.rows()));
+    parents_.reserve(size_t(limits.rows()));
+    ids_.resize(size_t(limits.rows()) * size_t(limits.top_k));
     log_probs_.resize(ids_.size());
     ranked_.resize(2 * ids_.size());
     if (!draws_) return;
@@ -43,29 +48,33 @@ TreeGrower::TreeGrower(Backend& be, LevelModel& model, const GrowLimits& limits,
     if (ids) be.read(ids, target_ids_.data());
 }
 
+void FollowPlan::operator()(std::span<const Candidate> table, int first, Frontier& frontier) {
+    if (done == plan->levels.size()) return;
+    const LevelPlan& level = plan->levels[done++];
+    if (level.selection.empty()) return best_frontier(table, first, level.width, frontier);
+    for (int32_t number : level.selection) frontier.push_back(number);
+}
+
 std::span<const Candidate> TreeGrower::expand(const ExpansionPlan& expansion, const TreeStart& end,
                                               const DraftRequest& request) {
     const size_t levels = expansion.levels.size();
     const bool drawn = draws(request);
     if (is_coupled(request)) request.noise->rows(be_, int(levels) + 1);  // make all rows at once
     if (on_level_ || drawn) {
-        size_t done = 0;
-        const auto choose = [&](std::span<const Candidate> table, int first, Frontier& frontier) {
-            if (done == levels) return;
-            const LevelPlan& level = expansion.levels[done++];
-            if (level.selection.empty()) return best_frontier(table, first, level.width, frontier);
-            for (int32_t number : level.selection) frontier.push_back(number);
-        };
-        return grow(std::ref(choose), expansion.top_k, end, request);
+        FollowPlan follow{&expansion};
+        const TreeToGrow tree{&request, end, std::ref(follow)};
+        grow({&tree, 1}, expansion.top_k);
+        return table();
     }
     write_selections(expansion);
     const auto record = [&] { run_levels(expansion, end, request); };
     be_.replay(key_of(expansion, end, request), std::ref(record));
     int rows = 1;
     for (const LevelPlan& level : expansion.levels) rows += level.width;
-    table_.resize(size_t(rows) * size_t(expansion.top_k));
-    be_.read(scratch_.table.row_range(0, int(table_.size())), table_.data());
-    return table_;
+    std::vector<Candidate>& table = growing_[0].table;
+    table.resize(size_t(rows) * size_t(expansion.top_k));
+    be_.read(scratch_.table.row_range(0, int(table.size())), table.data());
+    return table;
 }
 
 void TreeGrower::write_selections(const ExpansionPlan& expansion) {
@@ -102,7 +111,8 @@ void TreeGrower::run_levels(const ExpansionPlan& expansion, const TreeStart& end
         const Tensor noise = is_coupled(request)
                                  ? request.noise->rows(be_, int(level) + 1).row_range(int(level), 1)
                                  : Tensor{};
-        rank(states, request, noise, int(level), expansion.top_k);
+        model_.logits(scratch_.logits.row_range(0, states.rows), states, int(level));
+        rank(0, states.rows, request, noise, expansion.top_k);
         const Rows next = select(expansion, level, rows, step);
         step.table_offset += rows.count() * expansion.top_k;
         step.next_slot += next.count();
@@ -114,41 +124,100 @@ void TreeGrower::run_levels(const ExpansionPlan& expansion, const TreeStart& end
     }
 }
 
-std::span<const Candidate> TreeGrower::grow(const ChooseFrontier& choose, int top_k,
-                                            const TreeStart& end, const DraftRequest& request) {
-    table_.clear();
-    rows_ = {end.row};
-    Tensor states = end.state, parents;
-    Rows rows = end.rows;
-    Frontier frontier;
-    std::optional<KeyedChance> chance;
-    if (draws(request))
-        chance.emplace(request.drawn->seed, request.drawn->position, Purpose::draft);
-    const uint64_t request_key = key_of(end, request, top_k);
-    for (int level = 0, first = -1;; ++level) {
-        const Tensor noise = is_coupled(request) ? request.noise->row(be_, level) : Tensor{};
+void TreeGrower::grow(std::span<const TreeToGrow> trees, int top_k) {
+    begin(trees);
+    const bool is_alone = trees.size() == 1;
+    const uint64_t key = is_alone ? key_of(trees[0].start, *trees[0].request, top_k) : 0;
+    Tensor states = roots(trees), parents;
+    Rows rows = trees[0].start.rows;
+    for (int level = 0;; ++level) {
+        make_noise(trees, level);
         const auto pass = [&] {
             if (level > 0) run(states, parents, rows, level);
-            if (chance)
-                model_.logits(scratch_.logits.row_range(0, states.rows), states, level);
-            else
-                rank(states, request, noise, level, top_k);
+            model_.logits(scratch_.logits.row_range(0, states.rows), states, level);
+            rank_all(trees, states.rows, top_k);
         };
-        be_.replay(replays_.of({request_key, kind_of(level), uint64_t(states.rows), bool(chance)}),
-                   std::ref(pass));
-        if (chance)
-            draw(frontier, first, top_k, *request.drawn, *chance);
+        if (is_alone)
+            be_.replay(replays_.of({key, kind_of(level), uint64_t(states.rows),
+                                    growing_[0].chance.has_value()}),
+                       std::ref(pass));
         else
-            read_ranked(top_k);
-        first = append_level(frontier, first, top_k);
-        if (on_level_) on_level_(table_, first, int(table_.size()));
-        frontier.clear();
-        choose(table_, first, frontier);
-        if (frontier.empty()) return table_;
-        rows = extend(frontier, first, top_k);
+            pass();  // the shapes of several trees' levels seldom recur
+        if (!go_on(trees, top_k)) return;
+        rows = write_rows();
         parents = level == 0 ? states : scratch_.states;  // no recording depends on their number
         states = scratch_.states.row_range(0, rows.count());
     }
+}
+
+void TreeGrower::begin(std::span<const TreeToGrow> trees) {
+    for (size_t i = 0; i < trees.size(); ++i) {
+        Growing& tree = growing_[i];
+        tree.table.clear();
+        tree.frontier.clear();
+        tree.rows = {trees[i].start.row};
+        tree.first = -1;
+        tree.offset = int(i);
+        tree.is_over = false;
+        tree.chance.reset();
+        if (const DraftRequest& request = *trees[i].request; draws(request))
+            tree.chance.emplace(request.drawn->seed, request.drawn->position, Purpose::draft);
+    }
+    row_count_ = int(trees.size());
+}
+
+// The states at which the trees begin, in one tensor.
+Tensor TreeGrower::roots(std::span<const TreeToGrow> trees) {
+    if (trees.size() == 1) return trees[0].start.state;
+    for (size_t i = 0; i < trees.size(); ++i)
+        be_.run(Copy{scratch_.roots.row_range(int(i), 1), trees[i].start.state}, "root");
+    return scratch_.roots.row_range(0, int(trees.size()));
+}
+
+// Noise is made outside of recordings, for it depends on the seed.
+void TreeGrower::make_noise(std::span<const TreeToGrow> trees, int level) {
+    for (size_t i = 0; i < trees.size(); ++i) {
+        const DraftRequest& request = *trees[i].request;
+        if (growing_[i].is_over || !is_coupled(request))
+            growing_[i].noise = {};
+        else if (trees.size() == 1)
+            growing_[i].noise = request.noise->row(be_, level);
+        else
+            growing_[i].noise = request.noise->rows(be_, level + 1).row_range(level, 1);
+    }
+}
+
+// Ranks the candidates of each tree's rows among the `rows` of the level, unless they are drawn.
+void TreeGrower::rank_all(std::span<const TreeToGrow> trees, int rows, int top_k) {
+    for (size_t i = 0; i < trees.size(); ++i) {
+        const Growing& tree = growing_[i];
+        if (tree.is_over || tree.chance) continue;
+        const int count = trees.size() == 1 ? rows : int(tree.rows.size());
+        rank(tree.offset, count, *trees[i].request, tree.noise, top_k);
+    }
+}
+
+// Takes the level's candidates into the tables, and lets each tree choose its next rows. False once
+// all have ended.
+bool TreeGrower::go_on(std::span<const TreeToGrow> trees, int top_k) {
+    const auto is_ranked = [](const Growing& tree) { return !tree.is_over && !tree.chance; };
+    if (std::any_of(growing_.begin(), growing_.begin() + ptrdiff_t(trees.size()), is_ranked))
+        read_ranked(row_count_, top_k);
+    rows_.clear();
+    parents_.clear();
+    for (size_t i = 0; i < trees.size(); ++i) {
+        Growing& tree = growing_[i];
+        if (tree.is_over) continue;
+        if (tree.chance) draw(tree, top_k, *trees[i].request->drawn);
+        append_level(tree, top_k);
+        if (on_level_) on_level_(tree.table, tree.first, int(tree.table.size()));
+        tree.frontier.clear();
+        trees[i].choose(tree.table, tree.first, tree.frontier);
+        tree.is_over = tree.frontier.empty();
+        if (!tree.is_over) extend(tree, top_k);
+    }
+    row_count_ = int(rows_.size());
+    return row_count_ > 0;
 }
 
 // Returns a number that is equal for levels with the same recording: levels 0 and 1 read other
@@ -166,83 +235,90 @@ void TreeGrower::run(Tensor out, Tensor states, Rows rows, int level) {
 }
 
 // Ids and log-probabilities are side by side in one tensor, so that one read brings both.
-Tensor TreeGrower::ids(int rows, int k) const {
-    return dense_prefix(scratch_.ranked, rows, 2 * k).col_range(0, k);
+Tensor TreeGrower::ids(int first, int rows, int k) const {
+    return dense_prefix(scratch_.ranked, first + rows, 2 * k)
+        .row_range(first, rows)
+        .col_range(0, k);
 }
-Tensor TreeGrower::log_probs(int rows, int k) const {
-    Tensor log_probs = dense_prefix(scratch_.ranked, rows, 2 * k).col_range(k, k);
+Tensor TreeGrower::log_probs(int first, int rows, int k) const {
+    Tensor log_probs =
+        dense_prefix(scratch_.ranked, first + rows, 2 * k).row_range(first, rows).col_range(k, k);
     log_probs.dtype = DType::F32;
     return log_probs;
 }
 
 // Reads the candidates of the level that was ranked last.
-void TreeGrower::read_ranked(int k) {
-    const int count = int(rows_.size());
-    be_.read(dense_prefix(scratch_.ranked, count, 2 * k), ranked_.data());
-    for (int i = 0; i < count * k; ++i) {
+void TreeGrower::read_ranked(int rows, int k) {
+    be_.read(dense_prefix(scratch_.ranked, rows, 2 * k), ranked_.data());
+    for (int i = 0; i < rows * k; ++i) {
         const int32_t* pair = &ranked_[size_t(i / k * 2 * k + i % k)];
         ids_[size_t(i)] = pair[0];
         log_probs_[size_t(i)] = std::bit_cast<float>(pair[k]);
     }
 }
 
-// Appends the candidates of a level to the table: the children of `frontier`, which are numbers in
-// the level that begins at `first` (-1: the root's children). Returns the index at which they
-// begin.
-int TreeGrower::append_level(const Frontier& frontier, int first, int top_k) {
-    const int count = int(rows_.size()), begin = int(table_.size());
+// Appends the candidates of the level to the tree's table: the children of its frontier, or the
+// root's.
+void TreeGrower::append_level(Growing& tree, int top_k) {
+    const int count = int(tree.rows.size()), begin = int(tree.table.size());
+    const size_t at = size_t(tree.offset) * size_t(top_k);
     for (int i = 0; i < count * top_k; ++i) {
-        Candidate candidate{ids_[size_t(i)], -1, log_probs_[size_t(i)], log_probs_[size_t(i)]};
-        if (first >= 0) {
-            candidate.parent = first + frontier[size_t(i / top_k)];
-            if (sum_values_) candidate.value += table_[size_t(candidate.parent)].value;
+        const float log_prob = log_probs_[at + size_t(i)];
+        Candidate candidate{ids_[at + size_t(i)], -1, log_prob, log_prob};
+        if (tree.first >= 0) {
+            candidate.parent = tree.first + tree.frontier[size_t(i / top_k)];
+            if (sum_values_) candidate.value += tree.table[size_t(candidate.parent)].value;
         }
-        table_.push_back(candidate);
+        tree.table.push_back(candidate);
     }
-    return begin;
+    tree.first = begin;
 }
 
-// Makes the rows of this frontier, on the host and on the device, and records the parent row of
-// each.
-Rows TreeGrower::extend(const Frontier& frontier, int first, int top_k) {
-    const int width = int(frontier.size());
-    const bool from_text = first == 0;
+// Makes the rows of the tree's frontier, behind those of the trees before it, and records the
+// parent row of each.
+void TreeGrower::extend(Growing& tree, int top_k) {
+    const int width = int(tree.frontier.size());
+    const bool from_text = tree.first == 0;
     // The rows of a level follow those of earlier levels; each row has made top_k candidates.
-    const int next_slot = from_text ? 0 : first / top_k - 1 + int(rows_.size());
+    const int next_slot = from_text ? 0 : tree.first / top_k - 1 + int(tree.rows.size());
     FixedVector<Row, kMaxFrontier> next;
-    Frontier parents;
     for (int i = 0; i < width; ++i) {
-        const int number = frontier[size_t(i)], parent = number / top_k;
-        parents.push_back(parent);
-        next.push_back(child_row(rows_[size_t(parent)], from_text,
-                                 model_.token_of(table_[size_t(first + number)].token),
+        const int number = tree.frontier[size_t(i)], parent = number / top_k;
+        parents_.push_back(tree.offset + parent);
+        next.push_back(child_row(tree.rows[size_t(parent)], from_text,
+                                 model_.token_of(tree.table[size_t(tree.first + number)].token),
                                  next_slot + i));
     }
-    rows_ = next;
+    tree.rows = next;
+    tree.offset = int(rows_.size());
+    rows_.insert(rows_.end(), next.begin(), next.end());
+}
+
+// Writes the rows of the next level to the device.
+Rows TreeGrower::write_rows() {
     if (be_.capabilities().records) {
-        const int count = recorded_rows(width, scratch_.states.rows);
-        while (int(next.size()) < count) next.push_back(kPaddingRow), parents.push_back(0);
+        const size_t count = size_t(recorded_rows(row_count_, scratch_.states.rows));
+        rows_.resize(count, kPaddingRow);
+        parents_.resize(count, 0);
     }
-    const int count = int(next.size());
+    const int count = int(rows_.size());
     const Rows rows{scratch_.rows[0].row_range(0, count)};
-    be_.write(scratch_.parent_row.col_range(0, count), parents.data());
-    be_.write(rows.block, next.data());
+    be_.write(scratch_.parent_row.col_range(0, count), parents_.data());
+    be_.write(rows.block, rows_.data());
     return rows;
 }
 
-// Ranks the k best candidates of each row of `states`, into scratch ids and log_probs.
-void TreeGrower::rank(Tensor states, const DraftRequest& request, Tensor noise, int level, int k) {
-    const int rows = states.rows;
+// Ranks the k best candidates of each of these rows of logits, into scratch ids and log_probs.
+void TreeGrower::rank(int first, int rows, const DraftRequest& request, Tensor noise, int k) {
     TopK step;
-    step.choice.logits = scratch_.logits.row_range(0, rows);
-    model_.logits(step.choice.logits, states, level);
+    step.choice.logits = scratch_.logits.row_range(first, rows);
     if (proposals_ == Proposals::coupled) {
         step.choice.rules = request.rules;
         step.noise = noise;
     }
     step.choice.id_map = model_.target_ids();
-    step.ids = ids(rows, k);
-    step.log_probs = log_probs(rows, k);
+    step.ids = ids(first, rows, k);
+    step.log_probs = log_probs(first, rows, k);
     be_.run(step);
 }
 
@@ -251,8 +327,8 @@ void TreeGrower::rank(Tensor states, const DraftRequest& request, Tensor noise, 
 Rows TreeGrower::select(const ExpansionPlan& expansion, size_t level, Rows rows, Beam& step) {
     const bool last = level == expansion.levels.size();
     const int width = last ? 0 : expansion.levels[level].width;
-    step.ids = ids(rows.count(), expansion.top_k);
-    step.log_probs = log_probs(rows.count(), expansion.top_k);
+    step.ids = ids(0, rows.count(), expansion.top_k);
+    step.log_probs = log_probs(0, rows.count(), expansion.top_k);
     step.rows = rows;
     step.frontier = scratch_.frontier;
     step.table = scratch_.table;
@@ -268,28 +344,28 @@ Rows TreeGrower::select(const ExpansionPlan& expansion, size_t level, Rows rows,
     return step.next;
 }
 
-// Tokens on the path to this table entry, its own first; none for -1.
-PathTokens TreeGrower::path_of(int entry) const {
+// Tokens on the path to this entry of the tree's table, its own first; none for -1.
+PathTokens TreeGrower::path_of(const Growing& tree, int entry) {
     PathTokens path;
-    for (; entry >= 0; entry = table_[size_t(entry)].parent)
-        path.push_back(table_[size_t(entry)].token);
+    for (; entry >= 0; entry = tree.table[size_t(entry)].parent)
+        path.push_back(tree.table[size_t(entry)].token);
     return path;
 }
 
-// Draws k candidates for each row of the level with computed logits, in the layout of append_level.
-// If fewer can be drawn, the remaining candidates have value -inf.
-void TreeGrower::draw(const Frontier& frontier, int first, int k, Drawn& drawn, Chance& chance) {
+// Draws k candidates for each row of the tree's level with computed logits, in the layout of
+// append_level. If fewer can be drawn, the remaining candidates have value -inf.
+void TreeGrower::draw(Growing& tree, int k, Drawn& drawn) {
     constexpr float kNever = -std::numeric_limits<float>::infinity();
-    const size_t count = rows_.size() * size_t(k);
-    std::fill_n(ids_.begin(), count, 0);
-    std::fill_n(log_probs_.begin(), count, kNever);
-    for (size_t row = 0; row < rows_.size(); ++row) {
-        const int entry = first < 0 ? -1 : first + frontier[row];
-        if (entry >= 0 && table_[size_t(entry)].log_prob == kNever) continue;
-        be_.read(scratch_.logits.row_range(int(row), 1), logits_.data());
-        Distribution q = processed(logits_, drawn.rule, path_of(entry), target_ids_);
-        size_t at = row * size_t(k);
-        for (int token : aerie::draw(q, k, chance)) {
+    const size_t begin = size_t(tree.offset) * size_t(k), count = tree.rows.size() * size_t(k);
+    std::fill_n(ids_.begin() + ptrdiff_t(begin), count, 0);
+    std::fill_n(log_probs_.begin() + ptrdiff_t(begin), count, kNever);
+    for (size_t row = 0; row < tree.rows.size(); ++row) {
+        const int entry = tree.first < 0 ? -1 : tree.first + tree.frontier[row];
+        if (entry >= 0 && tree.table[size_t(entry)].log_prob == kNever) continue;
+        be_.read(scratch_.logits.row_range(tree.offset + int(row), 1), logits_.data());
+        Distribution q = processed(logits_, drawn.rule, path_of(tree, entry), target_ids_);
+        size_t at = begin + row * size_t(k);
+        for (int token : aerie::draw(q, k, *tree.chance)) {
             ids_[at] = token;
             log_probs_[at++] = float(std::log(q.of(token)));
         }

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "backend/replay_keys.h"
 #include "backend/tensor_plan.h"
+#include "draft/chance.h"
 #include "draft/drafter.h"
 #include "draft/heads/level_model.h"
 #include "draft/options.h"
@@ -22,22 +24,35 @@ namespace aerie {
 using ChooseFrontier =
     std::function<void(std::span<const Candidate> table, int first, Frontier& frontier)>;
 
+// Chooses the frontiers of a plan, level by level.
+struct FollowPlan {
+    void operator()(std::span<const Candidate> table, int first, Frontier& frontier);
+
+    const ExpansionPlan* plan = nullptr;
+    size_t done = 0;
+};
+
 struct GrowLimits {
     int top_k = 0;
-    int width = 0;       // most rows of a level
-    int candidates = 0;  // most entries of the table
+    int width = 0;       // most rows of a tree's level
+    int candidates = 0;  // most entries of a table
+    int together = 1;    // most trees that grow at the same time
+
+    int rows() const { return together * width; }  // most rows of a level of all trees
 };
 
 struct GrowScratch {
     void add_to(TensorPlan& plan, const GrowLimits& limits, int state_columns, int vocab);
 
-    Tensor logits;                // [width, vocab]
-    Tensor states, parents;       // [width, state_columns]: states of a level, and of its parents
-    Tensor ranked;                // [width, 2 * top_k]: ids, then log-probabilities
-    Tensor table;                 // [candidates, kCandidateInts]
-    Tensor frontier, parent_row;  // [1, width]
-    Tensor selection;             // [kMaxDepth, width]: each level's selection, if it is given
-    Tensor rows[2];               // [width, kRowInts]: this level's rows and the next level's
+    Tensor logits;           // [rows, vocab]
+    Tensor states, parents;  // [rows, state_columns]: states of a level, and of its parents
+    Tensor roots;            // [together, state_columns]: states at which the trees begin
+    Tensor ranked;           // [rows, 2 * top_k]: ids, then log-probabilities
+    Tensor table;            // [candidates, kCandidateInts]
+    Tensor frontier;         // [1, width]
+    Tensor parent_row;       // [1, rows]
+    Tensor selection;        // [kMaxDepth, width]: each level's selection, if it is given
+    Tensor rows[2];          // [rows, kRowInts]: this level's rows and the next level's
 };
 
 // The point at which a tree begins: the model's newest row of the text, on the device and on the
@@ -48,8 +63,14 @@ struct TreeStart {
     Row row;
 };
 
-// Grows a table of candidates. Both ways return the whole table, which is valid until the next
-// growth.
+// A tree that the host decides on.
+struct TreeToGrow {
+    const DraftRequest* request = nullptr;
+    TreeStart start;
+    ChooseFrontier choose;
+};
+
+// Grows tables of candidates, which are valid until the next growth.
 class TreeGrower {
   public:
     TreeGrower(Backend& be, LevelModel& model, const GrowLimits& limits,
@@ -57,10 +78,26 @@ class TreeGrower {
 
     std::span<const Candidate> expand(const ExpansionPlan& expansion, const TreeStart& end,
                                       const DraftRequest& request);
-    std::span<const Candidate> grow(const ChooseFrontier& choose, int top_k, const TreeStart& end,
-                                    const DraftRequest& request);
+    // Grows trees of several sequences, each level of all of them in one pass. There are at most
+    // GrowLimits::together.
+    void grow(std::span<const TreeToGrow> trees, int top_k);
+    // The table of the i-th tree.
+    std::span<const Candidate> table(size_t i = 0) const { return growing_[i].table; }
 
   private:
+    // A tree while it grows. The level that runs has these rows, which follow those of the trees
+    // before it from row `offset` on.
+    struct Growing {
+        std::vector<Candidate> table;  // as read from the device, or grown on the host
+        FixedVector<Row, kMaxFrontier> rows;
+        Frontier frontier;  // numbers of the rows in the level that begins at `first`
+        int first = -1;     // index of that level in the table; -1: the root's candidates
+        int offset = 0;
+        std::optional<KeyedChance> chance;  // present if the candidates are drawn
+        Tensor noise;                       // row for the level that is ranked; or absent
+        bool is_over = false;
+    };
+
     void write_selections(const ExpansionPlan& expansion);
     void run_levels(const ExpansionPlan& expansion, const TreeStart& end,
                     const DraftRequest& request);
@@ -68,20 +105,26 @@ class TreeGrower {
     uint64_t key_of(const TreeStart& end, const DraftRequest& request, int top_k) const;
     uint64_t key_of(const ExpansionPlan& expansion, const TreeStart& end,
                     const DraftRequest& request) const;
-    void rank(Tensor states, const DraftRequest& request, Tensor noise, int level, int k);
+    void begin(std::span<const TreeToGrow> trees);
+    Tensor roots(std::span<const TreeToGrow> trees);
+    void make_noise(std::span<const TreeToGrow> trees, int level);
+    void rank_all(std::span<const TreeToGrow> trees, int rows, int top_k);
+    void rank(int first, int rows, const DraftRequest& request, Tensor noise, int k);
+    bool go_on(std::span<const TreeToGrow> trees, int top_k);
     Rows select(const ExpansionPlan& expansion, size_t level, Rows rows, Beam& step);
     bool draws(const DraftRequest& request) const { return draws_ && request.drawn; }
     bool is_coupled(const DraftRequest& request) const {
         return proposals_ == Proposals::coupled && request.noise && !draws(request);
     }
-    void draw(const Frontier& frontier, int first, int k, Drawn& drawn, Chance& chance);
-    PathTokens path_of(int entry) const;
+    void draw(Growing& tree, int k, Drawn& drawn);
+    static PathTokens path_of(const Growing& tree, int entry);
     void run(Tensor out, Tensor states, Rows rows, int level);
-    Tensor ids(int rows, int k) const;
-    Tensor log_probs(int rows, int k) const;
-    void read_ranked(int k);
-    int append_level(const Frontier& frontier, int first, int top_k);
-    Rows extend(const Frontier& frontier, int first, int top_k);
+    Tensor ids(int first, int rows, int k) const;
+    Tensor log_probs(int first, int rows, int k) const;
+    void read_ranked(int rows, int k);
+    void append_level(Growing& tree, int top_k);
+    void extend(Growing& tree, int top_k);
+    Rows write_rows();
 
     Backend& be_;
     LevelModel& model_;
@@ -91,9 +134,11 @@ class TreeGrower {
     ReplayKeys replays_;
     Buffer memory_;
     GrowScratch scratch_;
-    std::vector<Candidate> table_;  // as read from the device, or grown on the host
-    // Rows and candidates of the level that runs, if the host decides.
-    FixedVector<Row, kMaxFrontier> rows_;
+    std::vector<Growing> growing_;
+    int row_count_ = 0;  // rows of the level that runs, of all trees
+    // Rows, parents and candidates of the level that runs, if the host decides.
+    std::vector<Row> rows_;
+    std::vector<int32_t> parents_;
     std::vector<int32_t> ids_, ranked_;
     std::vector<float> log_probs_;
     std::vector<float> logits_;        // logits of one row; used only if candidates are drawn
