@@ -89,6 +89,14 @@ class Best final : public Drafter, CostAware {
         return most;
     }
     double pass_cost(int rows) const override { return parts_[0].costs->pass_cost(rows); }
+    void begin_round(const RoundShape& round) override {
+        costs_.begin_round(round);
+        for (const Part& part : parts_) part.costs->begin_round(round);
+    }
+    void saw_pass(int rows, double seconds) override {
+        costs_.saw_verify(rows, seconds);
+        for (const Part& part : parts_) part.costs->saw_pass(rows, seconds);
+    }
     // Lookup keeps the account, and lends it to the head that drafts in its place.
     Account& account(DraftState& state) override {
         return parts_[0].costs->account(*state_of(state).parts[0]);

@@ -90,6 +90,9 @@ class CostAware {
     virtual double cost_correction() const = 0;
     // The cost of a target pass over `rows` rows, in passes over one row.
     virtual double pass_cost(int rows) const = 0;
+    // To be called before the proposals of a round, and after a pass that several sequences shared.
+    virtual void begin_round(const RoundShape& round) = 0;
+    virtual void saw_pass(int rows, double seconds) = 0;
     // The account of a sequence. A drafter made of several copies it into the one that drafts next.
     virtual Account& account(DraftState& state) = 0;
     // The expected tokens and cost of the newest proposal for this sequence.

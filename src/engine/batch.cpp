@@ -149,7 +149,19 @@ void Batch::propose(std::span<Cycle* const> cycles) {
     const FloatEnvironment environment;
     Stopwatch watch(limits_.clock, seconds_.draft);
     each(cycles, [this](Cycle& cycle) { begin(cycle); });
+    if (CostAware* costs = drafter_.cost_aware(); costs && !cycles.empty() && !cycles[0]->is_first)
+        costs->begin_round(round_of(cycles));
     for (size_t first = 0; first < cycles.size();) first = propose_from(cycles, first);
+}
+
+// The round of these cycles, whose trees are assumed to be as large as those of the last pass.
+RoundShape Batch::round_of(std::span<Cycle* const> cycles) const {
+    RoundShape round{int(cycles.size()), 0, 1};
+    for (const Cycle* cycle : cycles) round.drafting += cycle->sequence->answer().drafts;
+    round.drafting = std::max(1, round.drafting);
+    if (!in_pass_.empty())
+        round.rows = std::max(1, (int(rows_.size()) - first_scored_) / int(in_pass_.size()));
+    return round;
 }
 
 // Proposes trees for the cycles from `first` on that draft with the same head, and returns where
@@ -215,6 +227,8 @@ void Batch::verify(std::span<Cycle* const> cycles, std::span<const PromptPiece> 
         choose(in_pass_);
     }
     verify_seconds_ = seconds_.target() - before;
+    if (CostAware* costs = drafter_.cost_aware(); costs && in_pass_.size() > 1 && pieces.empty())
+        costs->saw_pass(int(rows_.size()), verify_seconds_);
     int row = 0;
     for (const PromptPiece& piece : pieces) {
         observe(*piece.sequence, piece.sequence->committed(),

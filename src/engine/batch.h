@@ -149,6 +149,7 @@ class Batch {
         return drafter_;
     }
     void begin(Cycle& cycle);
+    RoundShape round_of(std::span<Cycle* const> cycles) const;
     size_t propose_from(std::span<Cycle* const> cycles, size_t first);
     void add_piece(const PromptPiece& piece);
     void add_tree(Cycle& cycle);

@@ -66,6 +66,8 @@ class ScriptedLevels final : public CostAware {
     void set_costs(const MeasuredCosts& costs) override { costs_ = costs; }
     double cost_correction() const override { return 1; }
     double pass_cost(int) const override { return 1; }
+    void begin_round(const RoundShape&) override {}
+    void saw_pass(int, double) override {}
     Account& account(DraftState&) override { return account_; }
     TreePlan planned(const DraftState&) const override { return {}; }
 

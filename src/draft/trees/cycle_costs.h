@@ -41,20 +41,44 @@ class CostCurve {
     std::array<double, kMaxNodes + 1> seconds_ = {};  // [0] unused
 };
 
-// Costs in plain cycles: the unit is a target pass over one row.
+// The round that a sequence shares with others.
+struct RoundShape {
+    int sequences = 1;  // all of them
+    int drafting = 1;   // those that draft
+    int rows = 1;       // rows of a tree, on the average
+};
+
+// Costs in plain cycles: the unit is a target pass over one row for each sequence of the round. A
+// sequence pays for the time by which it delays the others, too: what it drafts costs the round's
+// further time as often as there are sequences. So drafts never cost the others more than they
+// bring.
 class CycleCosts {
   public:
     explicit CycleCosts(const MeasuredCosts& measured = {});
 
-    double verify(int rows) const { return verify_.at(rows) / verify_.at(1); }
-    double level(int rows) const { return level_.at(rows) / verify_.at(1); }
+    // The round in which the next proposals are made. At first a sequence is alone.
+    void begin_round(const RoundShape& round) { round_ = round; }
+    const RoundShape& round() const { return round_; }
+
+    // A pass in which this sequence has a tree of `rows`.
+    double verify(int rows) const {
+        if (round_.sequences == 1) return verify_.at(rows) / verify_.at(1);
+        const int others = (round_.sequences - 1) * round_.rows;
+        return 1 + in_rounds(verify_.at(others + rows) - verify_.at(others + 1));
+    }
+    // A level of `rows` for each of the sequences that draft, which share its time.
+    double level(int rows) const {
+        return in_rounds(level_.at(round_.drafting * rows)) / round_.drafting;
+    }
     // The head's pass over `rows` positions that it has missed, and the root's candidates.
-    double root(int rows) const { return root_.at(rows) / verify_.at(1); }
+    double root(int rows) const {
+        return in_rounds(root_.at(round_.drafting * rows)) / round_.drafting;
+    }
 
     bool is_frozen() const { return frozen_; }
     // A timed duration in plain cycles; 0 if the costs are frozen.
     double of(double seconds) const {
-        return frozen_ ? 0 : seconds / (verify_.at(1) * (speed_ > 0 ? speed_ : 1));
+        return frozen_ ? 0 : in_rounds(seconds) / (speed_ > 0 ? speed_ : 1);
     }
 
     void saw_verify(int rows, double seconds) { saw(verify_, rows, seconds); }
@@ -65,9 +89,14 @@ class CycleCosts {
 
   private:
     void saw(CostCurve& curve, int rows, double seconds);
+    // Seconds by which a round becomes longer, as cycles that its sequences lose.
+    double in_rounds(double seconds) const {
+        return round_.sequences * seconds / verify_.at(round_.sequences);
+    }
 
     CostCurve verify_, level_, root_;
     CostCurve measured_verify_, measured_level_;
+    RoundShape round_;
     bool frozen_;
     double speed_ = 1;  // present speed: a curve's seconds times this; 0: nothing was timed yet
 };
