@@ -9,6 +9,7 @@
 namespace aerie {
 
 int run_generate(const GenerateOptions& options);
+int run_generate_many(const GenerateOptions& options);  // with --prompts
 int run_chat(const ChatOptions& options);
 int run_tokenize(const TokenizeOptions& options);
 int run_render(const RenderOptions& options);

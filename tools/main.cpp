@@ -13,6 +13,7 @@ namespace {
 
 int run(int argc, char** argv) {
     const aerie::CommandLine line = aerie::parse_command_line(argc, argv);
+    if (line.generate && line.generate->prompts) return aerie::run_generate_many(*line.generate);
     if (line.generate) return aerie::run_generate(*line.generate);
     if (line.chat) return aerie::run_chat(*line.chat);
     if (line.tokenize) return aerie::run_tokenize(*line.tokenize);

@@ -23,6 +23,18 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
     app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
     add_prompt(app, options.prompt, options.prompt_file);
     add_conversation(app, options);
+    app.option_defaults()->group("Many prompts");
+    app.add_option("--prompts", options.prompts,
+                   "answer all prompts of this file, several in one pass: JSON Lines with "
+                   "\"turns\", \"prompt\", \"messages\", \"conversations\" or \"text\"; - is "
+                   "stdin")
+        ->type_name("FILE");
+    app.add_option("-o,--output", options.output,
+                   "file of the answers, a line a prompt, in order (default: stdout); what an "
+                   "interrupted run wrote there is kept, and the same command goes on")
+        ->type_name("FILE");
+    add_whole(app, "--parallel", options.parallel, Range{1, kMaxTogether},
+              "prompts that are answered in one pass (default: 8)");
     app.option_defaults()->group("Output");
     add_whole(app, "-n,--predict", options.max_tokens, Range{-1, 1 << 24},
               "most tokens (default: -1, to the end of the context)");
@@ -43,7 +55,8 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
     add_examples(app, {"aerie generate --chat --shade -p \"Why is the sky blue?\"",
                        "aerie generate -m Qwen3-8B -md Qwen3-0.6B --chat -p \"Hello\"",
                        "aerie generate --chat -p \"Hello\" -n 64 --compare-plain",
-                       "aerie generate -m model.gguf -f question.txt --temp 0 --json"});
+                       "aerie generate -m model.gguf -f question.txt --temp 0 --json",
+                       "aerie generate --prompts q.jsonl -n 256 --parallel 8 -o answers.jsonl"});
 }
 
 void add_info(CLI::App& app, InfoOptions& options) {
@@ -125,6 +138,16 @@ void check_together(const GenerateOptions& options) {
         throw UsageError("--prompt and --file exclude each other");
     if (options.prompt_ids && (options.prompt || options.prompt_file || options.chat.wanted()))
         throw UsageError("--prompt-ids is the whole prompt: no other and no chat beside it");
+    if (options.prompts) {
+        if (options.prompt || options.prompt_file || options.prompt_ids || options.chat.messages)
+            throw UsageError("--prompts is all that is asked: no other prompt beside it");
+        if (options.compare_plain || options.shade || options.json)
+            throw UsageError(
+                "--prompts writes a line of JSON for each prompt: without --compare-plain, --shade "
+                "and --json");
+        return;
+    }
+    if (options.output) throw UsageError("--output is for the answers to --prompts FILE");
     if (options.logprobs && !options.json)
         throw UsageError("--logprobs are part of the object that --json prints: add --json");
 }

@@ -57,6 +57,10 @@ struct GenerateOptions {
     std::vector<std::string> stops;
     bool logprobs = false, json = false, quiet = false, compare_plain = false;
     bool shade = false;
+    // Many prompts instead of one: their file, where the answers go (unset: stdout), how many are
+    // answered in one pass.
+    std::optional<std::string> prompts, output;
+    int parallel = 8;
 };
 
 struct ChatOptions {

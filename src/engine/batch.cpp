@@ -219,6 +219,9 @@ void Batch::verify(std::span<Cycle* const> cycles, std::span<const PromptPiece> 
         if (rows_.empty()) return;
         forward(int(rows_.size()) - unscored);
     }
+    ++counts_.passes;
+    counts_.rows += rows_.size();
+    counts_.sequences += in_pass_.size();
     {
         Stopwatch watch(limits_.clock, seconds_.sample);
         unedited_.clear();
@@ -311,6 +314,7 @@ void Batch::commit(Cycle& cycle) {
 
     const int position = sequence.committed();
     sequence.put_out(output.tokens);
+    counts_.tokens += output.tokens.size();
     observe(sequence, position, features, cycle.is_first);
     // The time of a pass that several sequences share is not the cost of one tree.
     const double seconds = int(rows_.size()) == cycle.tree.size() ? verify_seconds_ : 0;

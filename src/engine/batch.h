@@ -1,6 +1,8 @@
 // Passes over one or several sequences: device buffers, recordings, and the steps of a cycle.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <span>
@@ -85,6 +87,14 @@ struct PhaseSeconds {
     double target() const { return verify + sample; }
 };
 
+// Target passes so far. Any thread may read them.
+struct PassCounts {
+    std::atomic<uint64_t> passes = 0;
+    std::atomic<uint64_t> rows = 0;       // of trees and of pieces of prompts
+    std::atomic<uint64_t> sequences = 0;  // with a tree in the pass
+    std::atomic<uint64_t> tokens = 0;     // put out
+};
+
 // Device memory of a batch.
 struct BatchTensors {
     struct SequenceTensors {
@@ -130,6 +140,7 @@ class Batch {
 
     const BatchLimits& limits() const { return limits_; }
     const PhaseSeconds& seconds() const { return seconds_; }
+    const PassCounts& counts() const { return counts_; }
     // The cost of a pass over `rows` rows, in passes over one row; 0 if the drafter knows no costs.
     double pass_cost(int rows) const {
         const CostAware* costs = drafter_.cost_aware();
@@ -200,6 +211,7 @@ class Batch {
     std::vector<DraftRequest> drafts_;
     std::vector<TokenTree*> trees_;
     PhaseSeconds seconds_;
+    PassCounts counts_;
     double verify_seconds_ = 0;  // time of the newest target pass and its choices
 };
 

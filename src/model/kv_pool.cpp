@@ -66,11 +66,14 @@ int32_t KvPool::take_page() {
                     std::to_string(holders_.size()));
     const int32_t page = free_.back();
     free_.pop_back();
+    ++used_pages_;
     return page;
 }
 
 void KvPool::give_back(int32_t page) {
-    if (--holders_[size_t(page)] == 0) free_.push_back(page);
+    if (--holders_[size_t(page)] != 0) return;
+    free_.push_back(page);
+    --used_pages_;
 }
 
 KvPages::KvPages(KvPool& pool, int sequence) : pool_(&pool), sequence_(sequence) {

@@ -2,6 +2,7 @@
 // it grows; sequences with a common prefix share whole pages and copy the rest.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <span>
 #include <vector>
@@ -51,6 +52,8 @@ class KvPool {
     void compact(Tensor moves) { be_.run(KvCompact{layers_, moves}); }
 
     int free_pages() const { return int(free_.size()); }
+    int pages() const { return int(holders_.size()); }
+    int used_pages() const { return used_pages_; }  // any thread may ask
     // Free pages are taken in this order from now on; `pages` names all of them.
     void order_free_pages(std::span<const int32_t> pages);
 
@@ -67,6 +70,7 @@ class KvPool {
     Tensor page_table_;  // I32 [sequences, pages of a sequence]
     std::vector<KvLayer> layers_;
     std::vector<int32_t> free_;  // the last one is taken next
+    std::atomic<int> used_pages_ = 0;
     std::vector<int> holders_;   // per page: how many sequences hold it
     std::vector<int> idle_;      // rows of the page table that no sequence has
 };

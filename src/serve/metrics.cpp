@@ -76,7 +76,7 @@ void Metrics::count_cancelled() {
     ++cancelled_;
 }
 
-std::string Metrics::text(const Now& now) const {
+std::string Metrics::text(const Now& now, const PassCounts& passes) const {
     const std::lock_guard lock(mutex_);
     Lines lines;
     lines.begin("requests_total", "counter", "Requests by path and status");
@@ -95,6 +95,14 @@ std::string Metrics::text(const Now& now) const {
     counter("connections_failed_total", "Connections that were closed for a fault of the server",
             uint64_t(now.failed_connections));
     gauge("talks_kept", "Finished conversations whose prefix can be used again", now.kept);
+    gauge("kv_pages", "Pages of the KV cache, 64 positions each", now.pages);
+    gauge("kv_pages_used", "Pages that texts hold, each counted once", now.used_pages);
+    counter("passes_total", "Passes of the model", passes.passes);
+    counter("pass_rows_total", "Rows of these passes: drafted tokens and parts of prompts",
+            passes.rows);
+    counter("pass_answers_total", "Answers that took part, summed over the passes",
+            passes.sequences);
+    counter("pass_tokens_total", "Tokens that the passes put out", passes.tokens);
     counter("answers_total", "Answers, each of n choices", answers_);
     counter("answers_cancelled_total", "Answers whose client went away", cancelled_);
     counter("prompt_tokens_total", "Tokens of prompts", prompt_tokens_);

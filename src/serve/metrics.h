@@ -22,8 +22,9 @@ class Metrics {
 
     struct Now {
         int running = 0, waiting = 0, kept = 0, connections = 0, failed_connections = 0;
+        int pages = 0, used_pages = 0;  // of the KV cache, kPageSize positions each
     };
-    std::string text(const Now& now) const;
+    std::string text(const Now& now, const PassCounts& passes) const;
 
   private:
     static constexpr std::array kBounds = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5,

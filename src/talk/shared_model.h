@@ -41,6 +41,9 @@ class SharedModel {
     bool can_draft() const { return options().draft.method != kNoDrafts; }
 
     Rounds& rounds() { return rounds_; }  // takes the turns itself
+    const PassCounts& pass_counts() const { return batch_.counts(); }
+    int used_pages() const { return kv_.used_pages(); }
+    int pages() const { return kv_.pages(); }
 
     // Everything below may only be used while holding turns().
     FairMutex& turns() { return turns_; }

@@ -5,7 +5,7 @@
 
 #include "engine/accept.h"
 
-namespace aerie::train {
+namespace aerie {
 
 namespace {
 
@@ -84,4 +84,4 @@ void answer_prompts(Model& model, const AnsweringPlan& plan,
     }
 }
 
-}  // namespace aerie::train
+}  // namespace aerie

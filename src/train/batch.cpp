@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace aerie::train {
+namespace aerie {
 
 namespace {
 
@@ -68,4 +68,4 @@ CountedRows::CountedRows(std::span<const int> counted) {
     }
 }
 
-}  // namespace aerie::train
+}  // namespace aerie

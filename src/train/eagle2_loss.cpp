@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace aerie::train {
+namespace aerie {
 
 namespace {
 
@@ -78,4 +78,4 @@ double Eagle2Loss::run(const TrainingTexts& texts, const TargetOutputs& target, 
     return loss;
 }
 
-}  // namespace aerie::train
+}  // namespace aerie

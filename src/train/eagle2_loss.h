@@ -8,7 +8,7 @@
 
 #include "train/decoder_layer.h"
 
-namespace aerie::train {
+namespace aerie {
 
 class Eagle2Loss {
   public:
@@ -37,4 +37,4 @@ class Eagle2Loss {
     DepthLoss classification_;
 };
 
-}  // namespace aerie::train
+}  // namespace aerie

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 
-namespace aerie::train {
+namespace aerie {
 
 FolderLock::FolderLock(const std::filesystem::path& folder) {
     std::error_code error;
@@ -28,4 +28,4 @@ FolderLock::~FolderLock() {
     ::close(file_);
 }
 
-}  // namespace aerie::train
+}  // namespace aerie

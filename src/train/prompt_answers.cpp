@@ -8,7 +8,7 @@
 #include "core/hash.h"
 #include "train/training_text.h"
 
-namespace aerie::train {
+namespace aerie {
 
 namespace {
 
@@ -23,14 +23,14 @@ struct Asked {
 class Answers {
   public:
     Answers(Model& model, const Tokenizer& tokenizer, const TrainingOptions& options,
-            TextFile& file, std::vector<TrainingLine> lines)
+            TextFile& file, std::vector<PromptLine> lines)
         : model_(model),
           tokenizer_(tokenizer),
           options_(options),
           file_(file),
           lines_(std::move(lines)),
           is_chat_(!tokenizer.chat_template().text.empty()) {
-        for (const TrainingLine& line : lines_) wanted_ += !file.has(line.id);
+        for (const PromptLine& line : lines_) wanted_ += !file.has(line.id);
     }
 
     void run() {
@@ -116,7 +116,7 @@ class Answers {
             further_.push_back(std::move(further));
             return;
         }
-        const TrainingLine& line = lines_[asked.line];
+        const PromptLine& line = lines_[asked.line];
         file_.append(line.id, line.kind, text.tokens, text.mask);
         ++done_;
         report();
@@ -151,7 +151,7 @@ class Answers {
     const Tokenizer& tokenizer_;
     const TrainingOptions& options_;
     TextFile& file_;
-    std::vector<TrainingLine> lines_;
+    std::vector<PromptLine> lines_;
     bool is_chat_;
     size_t line_ = 0;
     std::deque<Asked> further_;  // next turns of conversations
@@ -164,8 +164,8 @@ class Answers {
 }  // namespace
 
 void answer_lines(Model& model, const Tokenizer& tokenizer, const TrainingOptions& options,
-                  std::vector<TrainingLine> lines, TextFile& file) {
+                  std::vector<PromptLine> lines, TextFile& file) {
     Answers(model, tokenizer, options, file, std::move(lines)).run();
 }
 
-}  // namespace aerie::train
+}  // namespace aerie

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace aerie::train {
+namespace aerie {
 
 namespace {
 
@@ -167,4 +167,4 @@ void initialise(TrainingDevice& device, TrainedHead& head, const DraftVocabulary
     }
 }
 
-}  // namespace aerie::train
+}  // namespace aerie

@@ -14,7 +14,7 @@
 #include "train/prompt_answers.h"
 #include "train/training_text.h"
 
-namespace aerie::train {
+namespace aerie {
 
 namespace fs = std::filesystem;
 
@@ -60,7 +60,7 @@ class Run {
     }
 
     void gather(TextFile& file);
-    TokenText tokens_of(const TrainingLine& line) const;
+    TokenText tokens_of(const PromptLine& line) const;
     void divide(const TextFile& file);
     TrainingSetup new_setup() const;
     TrainingSetup first_setup() const;
@@ -89,18 +89,18 @@ class Run {
 
 // Appends what the file of texts lacks: answers to the prompts, and conversations as they are.
 void Run::gather(TextFile& file) {
-    std::vector<TrainingLine> prompts;
+    std::vector<PromptLine> prompts;
     for (const fs::path& path : options_.prompts)
-        for (TrainingLine& line : read_training_file(path)) {
+        for (PromptLine& line : read_prompt_file(path)) {
             if (!line.asks())
                 throw UsageError(line.place + ": no user's message to answer; texts go to --texts");
             if (int(prompts.size()) < options_.max_prompts) prompts.push_back(std::move(line));
         }
-    std::vector<TrainingLine> texts;
+    std::vector<PromptLine> texts;
     for (const fs::path& path : options_.texts)
-        for (TrainingLine& line : read_training_file(path)) texts.push_back(std::move(line));
+        for (PromptLine& line : read_prompt_file(path)) texts.push_back(std::move(line));
     int silent = 0;
-    for (const TrainingLine& line : texts) {
+    for (const PromptLine& line : texts) {
         if (file.has(line.id + "#0") || is_cancelled()) continue;
         const std::vector<TokenText> pieces = pieces_of(tokens_of(line), options_.max_text);
         silent += pieces.empty();
@@ -112,7 +112,7 @@ void Run::gather(TextFile& file) {
     if (!prompts.empty()) answer_lines(model_, tokenizer_, options_, std::move(prompts), file);
 }
 
-TokenText Run::tokens_of(const TrainingLine& line) const {
+TokenText Run::tokens_of(const PromptLine& line) const {
     if (line.messages.empty()) return plain_text(tokenizer_, line.text);
     try {
         return conversation_text(tokenizer_, eos_ids(model_.files(), tokenizer_), line.messages);
@@ -364,4 +364,4 @@ TrainingReport train_head(Model& model, const Tokenizer& tokenizer, TrainingDevi
     return Run(model, tokenizer, device, options).run();
 }
 
-}  // namespace aerie::train
+}  // namespace aerie

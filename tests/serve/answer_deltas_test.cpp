@@ -283,7 +283,7 @@ TEST(Metrics, ArePrometheusText) {
     metrics.count_answer(result, 10, false);
     metrics.add_first_token(0.3);
     metrics.add_first_token(1000);
-    const std::string text = metrics.text({1, 2, 3, 4});
+    const std::string text = metrics.text({1, 2, 3, 4}, PassCounts());
     for (const char* line : {"aerie_requests_total{path=\"/v1/completions\",status=\"200\"} 2\n",
                              "aerie_requests_waiting 2\n", "aerie_prompt_tokens_total 10\n",
                              "aerie_prompt_tokens_reused_total 7\n", "aerie_prefix_hits_total 1\n",

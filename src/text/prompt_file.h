@@ -1,5 +1,4 @@
-// The files that a head is trained on: prompts that the target is to answer, and conversations or
-// plain texts as they are.
+// Files of prompts to answer, and of conversations or plain texts to learn from.
 //
 // A file is JSON Lines, an object a line, in any of the forms that training kits use:
 //   {"turns": ["question", "next question"]}
@@ -17,9 +16,9 @@
 
 #include "io/json.h"
 
-namespace aerie::train {
+namespace aerie {
 
-struct TrainingLine {
+struct PromptLine {
     // The line's "id", or the file's name and the line's number, and behind it a hash of the line:
     // a line that was changed is another one.
     std::string id;
@@ -33,6 +32,6 @@ struct TrainingLine {
 };
 
 // Throws Error naming file and line.
-std::vector<TrainingLine> read_training_file(const std::filesystem::path& path);
+std::vector<PromptLine> read_prompt_file(const std::filesystem::path& path);
 
-}  // namespace aerie::train
+}  // namespace aerie

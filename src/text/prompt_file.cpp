@@ -1,4 +1,4 @@
-#include "train/prompt_file.h"
+#include "text/prompt_file.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include "core/hash.h"
 #include "io/input_file.h"
 
-namespace aerie::train {
+namespace aerie {
 
 namespace fs = std::filesystem;
 
@@ -70,10 +70,10 @@ Json::Array messages_of(const Json::Array& list, const char* role, const char* c
     return messages;
 }
 
-TrainingLine parse_line(const std::string& text, const std::string& place) {
+PromptLine parse_line(const std::string& text, const std::string& place) {
     const Json json = Json::parse(text, place);
     if (!json.object()) throw Error(place + ": not an object");
-    TrainingLine line;
+    PromptLine line;
     const auto label = [&](const char* key, std::string& to) {
         const Json* value = json.find(key);
         if (value && !value->is_null()) to = value->string() ? *value->string() : value->dump();
@@ -130,15 +130,15 @@ std::string digest(std::string_view text) {
     return digits;
 }
 
-std::vector<TrainingLine> documents_of(std::string_view text, const std::string& name) {
-    std::vector<TrainingLine> documents(1);
+std::vector<PromptLine> documents_of(std::string_view text, const std::string& name) {
+    std::vector<PromptLine> documents(1);
     for_each_line(text, [&](std::string_view line, int) {
         if (line == kDivider)
             documents.emplace_back();
         else
             documents.back().text.append(line).push_back('\n');
     });
-    std::erase_if(documents, [](const TrainingLine& document) { return document.text.empty(); });
+    std::erase_if(documents, [](const PromptLine& document) { return document.text.empty(); });
     for (size_t i = 0; i < documents.size(); ++i) {
         documents[i].place = name + ": document " + std::to_string(i + 1);
         documents[i].id = name + ":" + std::to_string(i + 1) + "@" + digest(documents[i].text);
@@ -148,17 +148,17 @@ std::vector<TrainingLine> documents_of(std::string_view text, const std::string&
 
 }  // namespace
 
-bool TrainingLine::asks() const {
+bool PromptLine::asks() const {
     return std::any_of(messages.begin(), messages.end(), [](const Json& message) {
         return *message.find("role")->string() == "user";
     });
 }
 
-std::vector<TrainingLine> read_training_file(const fs::path& path) {
+std::vector<PromptLine> read_prompt_file(const fs::path& path) {
     const bool is_stdin = path == "-";
     const std::string text = is_stdin ? text_of_stdin() : read_text(path, kMaxBytes);
     const std::string name = is_stdin ? "stdin" : path.filename().string();
-    std::vector<TrainingLine> lines;
+    std::vector<PromptLine> lines;
     if (path.extension() == ".txt")
         lines = documents_of(text, name);
     else
@@ -176,4 +176,4 @@ std::vector<TrainingLine> read_training_file(const fs::path& path) {
     return lines;
 }
 
-}  // namespace aerie::train
+}  // namespace aerie
