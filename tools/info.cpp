@@ -177,25 +177,28 @@ bool fits(const MemoryPlan& plan, const Capabilities& device) {
     return device.problem.empty() && plan.total() <= device.memory_bytes;
 }
 
-// The memory of `aerie serve` with its default number of contexts.
+// The memory of `aerie serve` with its defaults.
 struct ServePlan {
-    int contexts = 0, tokens = 0;  // contexts, and tokens of each
+    int conversations = 0, context = 0;  // the most, and the most tokens of each
+    int64_t cache_tokens = 0;            // of all together
     MemoryPlan memory;
 };
 
 ServePlan serve_plan(LoadOptions load, const Backend& backend) {
     const ServeOptions options;
     load.sequences = options.parallel + options.keep;
+    load.cache_tokens = kFittingCache;
     load.together = std::min(options.parallel, kMaxTogether);
     ModelFiles files = ModelFiles::open(load);
     files.replace_unstorable(backend);
     files.fit_context(load, backend);
-    return {load.sequences, files.context, files.plan(load, backend)};
+    return {load.sequences, files.context, files.cache_tokens, files.plan(load, backend)};
 }
 
 std::string serve_line(const ServePlan& plan) {
-    return format("serve    %d contexts of %d tokens: %.1f MiB in all\n", plan.contexts,
-                  plan.tokens, double(plan.memory.total()) / double(1 << 20));
+    return format("serve    %d conversations of up to %d tokens, %lld together: %.1f MiB in all\n",
+                  plan.conversations, plan.context, static_cast<long long>(plan.cache_tokens),
+                  double(plan.memory.total()) / double(1 << 20));
 }
 
 std::string fitting_line(const MemoryPlan& plan, int largest, const std::string& device) {
@@ -266,8 +269,9 @@ int run_info(const InfoOptions& options) {
         for (const Capabilities& device : list_devices())
             if (fits(plan, device)) fitting.push_back(device.name);
         result.set("fits", std::move(fitting));
-        result.set("serve", Json::Object{{"contexts", serve.contexts},
-                                         {"context", serve.tokens},
+        result.set("serve", Json::Object{{"contexts", serve.conversations},
+                                         {"context", serve.context},
+                                         {"cache_tokens", serve.cache_tokens},
                                          {"memory_bytes", uint64_t(serve.memory.total())}});
         result.set("memory_bytes", std::move(bytes));
         result.set("matrix_bytes", Json::Object{{"target", types_json(plan.target_types)},

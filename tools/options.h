@@ -158,6 +158,7 @@ struct ServeOptions {
     int port = 8080;
     std::optional<std::string> api_key, alias;
     int parallel = 4, keep = 4, drain_seconds = 30;
+    std::optional<int> kv_tokens;
     std::vector<std::string> hosts, origins;  // additional ones to allow
     bool learn = false, strict_model = false, quiet = false;
 };

@@ -45,11 +45,15 @@ void add_serve(CLI::App& app, ServeOptions& options) {
         ->check(without(fault_of_origin))
         ->type_name("ORIGIN");
     add_whole(app, "--parallel", options.parallel, Range{1, 64},
-              "requests that are answered at a time, a cycle each in turn; 64 more may wait "
-              "(default: 4)");
+              "requests that are answered at a time, in the same passes of the model; 64 more may "
+              "wait (default: 4)");
     add_whole(app, "--keep", options.keep, Range{0, 256},
-              "conversations beyond those that are kept for what continues them; each has room for "
-              "a whole context (default: 4)");
+              "conversations beyond those that are kept for what continues them (default: 4)");
+    add_whole(
+        app, "--kv-tokens", options.kv_tokens, Range{2, INT_MAX},
+        "tokens in the KV cache of all conversations together, at least one context; the last "
+        "requests wait when it is full (default: as many as fit into half of the memory, at "
+        "most a context for each conversation)");
     add_whole(app, "--drain-seconds", options.drain_seconds, Range{0, 86400},
               "after SIGTERM, for the requests that came (default: 30)");
     app.add_flag("--learn", options.learn,

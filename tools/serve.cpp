@@ -132,7 +132,9 @@ void tell_ready(const ServeOptions& options, const SharedModel& model, const std
          "  API      " + address + "/v1 (OpenAI's; any model name" +
          (options.strict_model ? " is refused but this one)\n" : ")\n") + "  context  " +
          std::to_string(model.context()) + " tokens, " + std::to_string(options.parallel) +
-         " requests at a time\n" + "  drafter  " + printable(drafter_of(model)) + "\n");
+         " requests at a time\n" + "  KV cache " + std::to_string(model.cache_tokens()) +
+         " tokens of " + std::to_string(options.parallel + options.keep) +
+         " conversations together\n" + "  drafter  " + printable(drafter_of(model)) + "\n");
     if (options.learn)
         tell("aerie: learning from requests that carry a key; aerie forget deletes it\n");
 }
@@ -142,6 +144,7 @@ void tell_ready(const ServeOptions& options, const SharedModel& model, const std
 int run_serve(const ServeOptions& options) {
     LoadOptions load = locate(options.model);
     load.sequences = options.parallel + options.keep;
+    load.cache_tokens = options.kv_tokens ? *options.kv_tokens : kFittingCache;
     load.together = std::min(options.parallel, kMaxTogether);
     const std::string name = options.alias ? *options.alias : name_of(load.model);
     // An address that is in use is reported before anything is loaded.

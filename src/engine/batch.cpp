@@ -37,8 +37,9 @@ RowChoice rule_of(Sequence& sequence, int depths) {
 }  // namespace
 
 KvShape kv_shape(const ModelConfig& config, const BatchLimits& limits, const DraftReach& reach) {
-    return {config.layers, config.kv_columns(), limits.kv, limits.context + reach.nodes,
-            limits.sequences()};
+    return {config.layers,      config.kv_columns(),
+            limits.kv,          limits.context + reach.nodes,
+            limits.sequences(), shared_slots(limits.cache_tokens, limits.sequences(), reach.nodes)};
 }
 
 TargetLimits target_limits(const BatchLimits& limits) {

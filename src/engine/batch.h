@@ -37,6 +37,8 @@ struct BatchLimits {
     int sequences_in_pass = 1;
     int open_sequences = 0;  // in a pass or not; 0: as many as in a pass
     Clock clock = steady_seconds;
+    // Tokens in the KV cache of all sequences together; 0: each sequence has room for a context.
+    int64_t cache_tokens = 0;
 
     int sequences() const { return std::max(sequences_in_pass, open_sequences); }
 
@@ -139,6 +141,18 @@ class Batch {
     size_t cycles_of_pass(std::span<Cycle* const> cycles) const;
 
     const BatchLimits& limits() const { return limits_; }
+    const DraftReach& reach() const { return reach_; }
+    KvPool& kv() { return kv_; }
+    // The number of the next answer.
+    uint64_t next_number() { return answers_++; }
+    // Makes a sequence that is none of `kept` forget what was computed for it, the least recently
+    // used one: one without an answer, or else, if `even_answering`, another. False: none holds
+    // pages.
+    using DropUnused = std::function<bool(std::span<Sequence* const> kept, bool even_answering)>;
+    void on_full(DropUnused drop_unused) { drop_unused_ = std::move(drop_unused); }
+    bool drop_unused(std::span<Sequence* const> kept, bool even_answering) {
+        return drop_unused_ && drop_unused_(kept, even_answering);
+    }
     const PhaseSeconds& seconds() const { return seconds_; }
     const PassCounts& counts() const { return counts_; }
     // The cost of a pass over `rows` rows, in passes over one row; 0 if the drafter knows no costs.
@@ -212,6 +226,8 @@ class Batch {
     std::vector<TokenTree*> trees_;
     PhaseSeconds seconds_;
     PassCounts counts_;
+    uint64_t answers_ = 0;
+    DropUnused drop_unused_;     // may be empty
     double verify_seconds_ = 0;  // time of the newest target pass and its choices
 };
 

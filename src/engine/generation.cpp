@@ -48,7 +48,10 @@ std::string why_hardly_drafted(const Stats& stats) {
 
 Generation::Generation(Batch& batch, Sequence& sequence, const Tokenizer& tokenizer,
                        const Request& request)
-    : batch_(batch), request_(request), stream_(tokenizer, request.stops, request.continues_text) {
+    : batch_(batch),
+      request_(request),
+      stream_(tokenizer, request.stops, request.continues_text),
+      number_(batch.next_number()) {
     const int room = batch.limits().context - int(request.prompt.size());
     max_tokens_ = request.max_tokens < 0 ? room : std::min(room, request.max_tokens);
     cycle_.sequence = &sequence;
@@ -72,91 +75,6 @@ void Generation::go_on(const GenerationResult& begun) {
 Generation::Generation(Session& session, const Tokenizer& tokenizer, const Request& request)
     : Generation((session.begin(request.answer), session.batch()), session.sequence(), tokenizer,
                  request) {}
-
-// Answers that take part in a round, and what it runs for them.
-class Round {
-  public:
-    explicit Round(std::span<Generation* const> together);
-    void run();
-
-  private:
-    void add_piece(Generation& generation);
-    void finish(Generation& generation, bool was_reading);
-
-    Batch& batch_;
-    const double start_ = steady_seconds();
-    const PhaseSeconds before_;
-    FixedVector<Generation*, kMaxTogether> answering_, reading_;
-    FixedVector<Cycle*, kMaxTogether> cycles_;
-    FixedVector<PromptPiece, kMaxTogether> pieces_;
-};
-
-Round::Round(std::span<Generation* const> together)
-    : batch_(together.front()->batch_), before_(batch_.seconds()) {
-    for (Generation* generation : together) {
-        if (generation->has_ended_) continue;
-        if (generation->has_begun_)
-            answering_.push_back(generation);
-        else if (generation->request_.max_tokens == 0)
-            generation->has_ended_ = true;
-        else if (generation->is_cancelled())
-            generation->end(FinishReason::cancelled);
-        else
-            reading_.push_back(generation);
-    }
-}
-
-void Round::run() {
-    for (Generation* generation : answering_) cycles_.push_back(&generation->cycle_);
-    batch_.propose(cycles_);
-    const size_t begun = cycles_.size();
-    for (Generation* generation : reading_) add_piece(*generation);
-    std::span<Cycle* const> left = cycles_;
-    batch_.propose(left.subspan(begun));
-    for (std::span<const PromptPiece> pieces = pieces_; !left.empty() || !pieces.empty();) {
-        const size_t count = batch_.cycles_of_pass(left);
-        run_pass(batch_, left.first(count), pieces);
-        left = left.subspan(count);
-        pieces = {};
-    }
-    for (Generation* generation : answering_) finish(*generation, false);
-    for (Generation* generation : reading_) finish(*generation, true);
-}
-
-// As much of a prompt as the pass has room for; if that is all, its first cycle, too.
-void Round::add_piece(Generation& generation) {
-    Sequence& sequence = *generation.cycle_.sequence;
-    int room = batch_.piece_rows(cycles_);
-    for (const PromptPiece& piece : pieces_) room -= piece.count;
-    const int all = int(sequence.tokens().size()), rest = all - sequence.committed();
-    if (room <= 0) return;
-    if (generation.request_.on_read) generation.request_.on_read(sequence.committed(), all);
-    const bool is_last = rest <= room;
-    if (const int count = is_last ? rest - 1 : room; count > 0)
-        pieces_.push_back({&sequence, count});
-    if (!is_last) return;
-    generation.cycle_.is_first = generation.has_begun_ = true;
-    cycles_.push_back(&generation.cycle_);
-}
-
-// Gives an answer its part of the round. An exception of its callbacks ends this answer alone.
-void Round::finish(Generation& generation, bool was_reading) {
-    if (generation.cycle_.error) {
-        generation.has_ended_ = true;
-    } else if (generation.has_begun_) {
-        try {
-            generation.take(was_reading);
-        } catch (...) {
-            generation.cycle_.error = std::current_exception();
-            generation.has_ended_ = true;
-        }
-    }
-    generation.count_time(start_, before_, was_reading);
-}
-
-void step(std::span<Generation* const> together) {
-    if (!together.empty()) Round(together).run();
-}
 
 bool Generation::step() {
     if (has_ended_) return false;

@@ -98,7 +98,9 @@ class Generation {
     // Returns false once the text has ended. Throws Error (device, damaged model).
     bool step();
     bool has_ended() const { return has_ended_; }
-    bool is_reading() const { return !has_ended_ && !has_begun_; }  // the prompt, as yet
+    // Whether the next step puts nothing out yet: the text is being read, or waits for pages of the
+    // KV cache.
+    bool is_reading() const { return !has_ended_ && (!has_begun_ || is_waiting_); }
     // The error that has ended this answer alone; null if there is none. Then the sequence has to
     // forget what was computed.
     std::exception_ptr error() const { return cycle_.error; }
@@ -130,14 +132,18 @@ class Generation {
     Request request_;
     TextStream stream_;
     int max_tokens_ = 0;
-    bool has_begun_ = false, has_ended_ = false;
+    uint64_t number_ = 0;      // answers of a batch that began earlier have smaller numbers
+    bool has_begun_ = false;   // the text was read: each round runs a cycle
+    bool is_waiting_ = false;  // the last round had no pages for it
+    bool has_ended_ = false;
     Cycle cycle_;
     GenerationResult result_;
 };
 
 // A round: one pass of the target for all of these answers, which belong to one batch. It runs a
 // cycle of those that have begun, and pieces of the others' prompts, in this order, as far as the
-// pass has room. An answer never depends on what else runs. An error of one answer ends it alone
+// pass has room. If the KV cache has too few pages, younger answers wait, or lose theirs and are
+// read again later. An answer never depends on what else runs. An error of one answer ends it alone
 // (Generation::error); throws Error if the device fails, which ends all of them.
 void step(std::span<Generation* const> together);
 

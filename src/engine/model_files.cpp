@@ -18,6 +18,17 @@ namespace aerie {
 
 namespace {
 
+// The largest number up to `high` that fits, if all up to it do; at least `low`.
+template <class Fits>
+int64_t largest_with(const Fits& fits, int64_t low, int64_t high) {
+    if (fits(high)) return high;
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        (fits(middle) ? low : high) = middle;
+    }
+    return low;
+}
+
 int choose_context(int asked, const ModelConfig& config) {
     if (asked == 0 || asked == kFittingContext) return std::min(kDefaultContext, config.context);
     if (asked < 2 || asked > config.context)
@@ -145,7 +156,7 @@ ModelFiles ModelFiles::open(const LoadOptions& options) {
     files.target = open_model(options.model);
     refuse_head(files.target);
     files.config = target_config(files.target);
-    files.context = choose_context(options.context, files.config);
+    files.set_context(choose_context(options.context, files.config), options);
     if (!needs_head(options.draft)) return files;
     const bool is_optional = draft_method(options.draft.method).needs == DraftNeeds::what_there_is;
     if (options.head.empty() && is_optional) return files;
@@ -175,7 +186,7 @@ ModelFiles ModelFiles::random(const std::string& name, const ModelConfig& config
                               const LoadOptions& options) {
     ModelFiles files;
     files.config = config;
-    files.context = choose_context(options.context, config);
+    files.set_context(choose_context(options.context, config), options);
     const std::string target = name + " (random)";
     files.target = random_source(target, config_json(config),
                                  random_checkpoint(target, target_tensors(config),
@@ -212,6 +223,7 @@ DraftPlan ModelFiles::draft_plan(const DraftOptions& draft, const LoadOptions& o
             .pass_rows = std::max(limits.prefill_rows, kMaxNodes),
             .sequences = limits.sequences(),
             .together = limits.sequences_in_pass,
+            .cache_tokens = limits.cache_tokens,
             .others = std::move(plans)};
 }
 
@@ -267,12 +279,25 @@ size_t MemoryPlan::total() const {
     return sum;
 }
 
+void ModelFiles::set_context(int positions, const LoadOptions& options) {
+    context = positions;
+    cache_tokens = options.cache_tokens == kFittingCache ? positions : options.cache_tokens;
+}
+
 void ModelFiles::fit_context(const LoadOptions& options, const Backend& backend) {
     constexpr int kStep = 1024;  // a context is a round number
-    if (options.context != kFittingContext) return;
-    int fitting = largest_context(options, backend, 0.5);
-    if (fitting < config.context) fitting -= fitting % kStep;
-    context = std::max(context, fitting);
+    constexpr double kShare = 0.5;
+    if (options.context == kFittingContext) {
+        int fitting = largest_context(options, backend, kShare);
+        if (fitting < config.context) fitting -= fitting % kStep;
+        set_context(std::max(context, fitting), options);
+    }
+    if (options.cache_tokens != kFittingCache) return;
+    const auto fits = [&](int64_t tokens) {
+        cache_tokens = tokens;
+        return fits_in_memory(options, backend, kShare);
+    };
+    cache_tokens = largest_with(fits, context, int64_t(context) * options.sequences);
 }
 
 bool ModelFiles::fits_in_memory(const LoadOptions& options, const Backend& backend,
@@ -288,18 +313,13 @@ bool ModelFiles::fits_in_memory(const LoadOptions& options, const Backend& backe
 
 int ModelFiles::largest_context(const LoadOptions& options, const Backend& backend, double share) {
     const int asked = context;
-    const auto fits = [&](int positions) {
-        context = positions;
+    const auto fits = [&](int64_t positions) {
+        set_context(int(positions), options);
         return this->fits_in_memory(options, backend, share);
     };
-    int low = 0, high = config.context;
-    if (fits(high)) low = high;
-    while (high - low > 1) {
-        const int middle = low + (high - low) / 2;
-        (fits(middle) ? low : high) = middle;
-    }
-    context = asked;
-    return low;
+    const int largest = int(largest_with(fits, 0, config.context));
+    set_context(asked, options);
+    return largest;
 }
 
 Limits ModelFiles::limits(const LoadOptions& options, const Capabilities& device) const {

@@ -19,6 +19,9 @@ constexpr int kDefaultContext = 4096;  // or the model's context, if that is sma
 // The model's own context if it takes at most half of the device's memory together with the
 // weights; else the largest that does, and at least kDefaultContext.
 constexpr int kFittingContext = -1;
+// As many tokens as fit into half of the device's memory together with the weights; at least one
+// context, at most one for each sequence.
+constexpr int64_t kFittingCache = -1;
 
 // How far loading has come.
 struct LoadProgress {
@@ -39,8 +42,11 @@ struct LoadOptions {
     DType kv = DType::F16;
     int context = 0;  // 0: kDefaultContext; or kFittingContext
     int prefill_rows = kPrefillRows;
-    int sequences = 1;  // most sequences; each has room for a whole context
-    int together = 1;   // most sequences of a pass
+    int sequences = 1;  // most sequences
+    // Tokens in the KV cache of all sequences together; 0: each has room for a whole context; or
+    // kFittingCache.
+    int64_t cache_tokens = 0;
+    int together = 1;  // most sequences of a pass
     DraftOptions draft;
     bool profile = false;         // the device times each op
     std::filesystem::path cache;  // folder for measured costs; empty: nothing is kept
@@ -70,6 +76,7 @@ struct ModelFiles {
     std::optional<ModelSource> head;
     std::optional<HeadConfig> head_config;
     int context = 0;
+    int64_t cache_tokens = 0;  // as in BatchLimits
     // Type of the head's weights: Q8_0, or Q4_0 beside a Q4_0 target, if its shape allows it; it
     // never changes the output. A language model with a quantised file stays as it is.
     std::optional<DType> draft_weights;
@@ -87,11 +94,17 @@ struct ModelFiles {
     // any function below that counts bytes or loads.
     void replace_unstorable(const Backend& backend);
 
-    // Settles kFittingContext for this device. Until then the context is kDefaultContext.
+    // Settles kFittingContext and kFittingCache for this device. Until then the context is
+    // kDefaultContext, and the cache has room for one.
     void fit_context(const LoadOptions& options, const Backend& backend);
 
     BatchLimits limits(const LoadOptions& options) const {
-        return {context, options.kv, options.prefill_rows, options.together, options.sequences};
+        return {.context = context,
+                .kv = options.kv,
+                .prefill_rows = options.prefill_rows,
+                .sequences_in_pass = options.together,
+                .open_sequences = options.sequences,
+                .cache_tokens = cache_tokens};
     }
     // The plan of a drafter over these files; it refers to them and to `draft`.
     DraftPlan draft_plan(const DraftOptions& draft, const LoadOptions& options,
@@ -107,6 +120,8 @@ struct ModelFiles {
     int largest_context(const LoadOptions& options, const Backend& backend, double share = 1);
     // The limits that target and head need. Throws Error naming the file if the device allows less.
     Limits limits(const LoadOptions& options, const Capabilities& device) const;
+    // Also sets the tokens of the cache, as far as they follow from the context.
+    void set_context(int positions, const LoadOptions& options);
     // Reserves these limits before anything is loaded. Also throws Error if the host's memory
     // cannot hold the plan.
     void reserve(const LoadOptions& options, Backend& backend) const;

@@ -10,6 +10,12 @@
 
 namespace aerie {
 
+int64_t KvShape::rows() const {
+    const int64_t most = int64_t(sequences) * pages();
+    if (shared_slots == 0) return most * kPageSize;
+    return std::min(most, std::max(int64_t(pages()), pages_of(shared_slots))) * kPageSize;
+}
+
 size_t KvShape::size_bytes() const {
     const size_t values = size_t(layers) * 2 * size_t(columns);  // per row, in all layers
     size_t bytes = 0, table = 0;
@@ -62,8 +68,8 @@ void KvPool::order_free_pages(std::span<const int32_t> pages) {
 
 int32_t KvPool::take_page() {
     if (free_.empty())
-        throw Error("no page of the KV cache is free; there are " +
-                    std::to_string(holders_.size()));
+        throw Error("no page of the KV cache is free; there are " + std::to_string(holders_.size()),
+                    Cause::no_room);
     const int32_t page = free_.back();
     free_.pop_back();
     ++used_pages_;

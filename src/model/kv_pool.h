@@ -2,6 +2,7 @@
 // it grows; sequences with a common prefix share whole pages and copy the rest.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <span>
@@ -16,16 +17,26 @@ struct KvShape {
     int layers = 0;
     int columns = 0;  // kv_heads * head_dim
     DType dtype = DType::F16;
-    int slots = 0;  // per sequence: context plus draft slots
+    int slots = 0;  // most of a sequence: context plus draft slots
     int sequences = 1;
+    // Slots of all sequences together; 0: each has room for `slots`. There is room for the longest
+    // sequence in any case.
+    int64_t shared_slots = 0;
 
-    int pages() const { return int((int64_t(slots) + kPageSize - 1) / kPageSize); }  // per sequence
-    int64_t rows() const { return int64_t(sequences) * pages() * kPageSize; }  // for all sequences
+    int pages() const { return int(pages_of(slots)); }  // most of a sequence
+    int64_t rows() const;                               // for all sequences
+    static constexpr int64_t pages_of(int64_t slots) { return (slots + kPageSize - 1) / kPageSize; }
     size_t size_bytes() const;  // all memory that KvPool allocates; SIZE_MAX on overflow
     // Throws Error, in terms of sequences and positions, if there are more rows than fit in the
     // ints with which devices count them.
     void check_rows() const;
 };
+
+// KvShape::shared_slots for so many tokens of all sequences, each of which needs `extra` slots
+// beyond its tokens; 0 for 0 tokens. The last page of a sequence is seldom full.
+constexpr int64_t shared_slots(int64_t tokens, int sequences, int extra) {
+    return tokens == 0 ? 0 : tokens + int64_t(sequences) * (extra + kPageSize);
+}
 
 class KvPages;
 
@@ -35,7 +46,8 @@ void load_rows(Backend& be, Tensor rows, SaveSource& from);
 // Copies dense rows by way of the host, to rows of the same shape and type.
 void copy_rows(Backend& be, Tensor to, Tensor from);
 
-// Memory is never given back, because recordings of a device refer to it.
+// Sequences take pages of it on demand and give them back. Its own memory is never given back,
+// because recordings of a device refer to it.
 class KvPool {
   public:
     KvPool(Backend& be, const KvShape& shape);  // throws Error
@@ -71,8 +83,8 @@ class KvPool {
     std::vector<KvLayer> layers_;
     std::vector<int32_t> free_;  // the last one is taken next
     std::atomic<int> used_pages_ = 0;
-    std::vector<int> holders_;   // per page: how many sequences hold it
-    std::vector<int> idle_;      // rows of the page table that no sequence has
+    std::vector<int> holders_;  // per page: how many sequences hold it
+    std::vector<int> idle_;     // rows of the page table that no sequence has
 };
 
 // The pages of one sequence. The destructor gives them back. The pool must outlive it.
@@ -84,6 +96,10 @@ class KvPages {
 
     int sequence() const { return sequence_; }  // as in Row
     int slots() const { return int(pages_.size()) * kPageSize; }
+    // Pages that hold(slots) would take.
+    int missing(int slots) const {
+        return std::max(0, int(KvShape::pages_of(slots)) - int(pages_.size()));
+    }
     // Takes pages for slots [0, slots). Throws Error if the pool has too few.
     void hold(int slots);
     // Keeps the slots below `slots`. If the last page is partly filled and shared with another

@@ -1,5 +1,7 @@
 #include "talk/shared_model.h"
 
+#include <algorithm>
+
 #include "engine/costs.h"
 
 namespace aerie {
@@ -9,6 +11,7 @@ namespace {
 // Costs are measured with a small session: one sequence, and no more context than that takes.
 LearnedCosts learn_costs(Model& model, Drafter& drafter, BatchLimits limits) {
     limits.open_sequences = 1;
+    limits.cache_tokens = 0;
     limits.context = std::min(limits.context, kMeasureContext);
     if (!drafter.cost_aware()) return {};
     Session session(model.backend(), model.target(), drafter, limits);
@@ -39,7 +42,11 @@ SharedModel::SharedModel(std::unique_ptr<Model>&& model, Tokenizer tokenizer)
       drafter_(model_->drafter(options().draft, limits_)),
       costs_(learn_costs(*model_, *drafter_, limits_)),
       kv_(model_->backend(), kv_shape(model_->files().config, limits_, drafter_->reach())),
-      batch_(model_->backend(), model_->target(), kv_, *drafter_, limits_) {}
+      batch_(model_->backend(), model_->target(), kv_, *drafter_, limits_) {
+    batch_.on_full([this](std::span<Sequence* const> kept, bool even_answering) {
+        return drop_unused(kept, even_answering);
+    });
+}
 
 const Identity& SharedModel::identity() const {
     std::call_once(identified_, [this] { identity_ = identity_of(files(), options(), device_); });
@@ -48,6 +55,22 @@ const Identity& SharedModel::identity() const {
 
 Sequence SharedModel::make_sequence() {
     return Sequence(kv_, *drafter_, model_->files().config.vocab, limits_.context);
+}
+
+bool SharedModel::drop_unused(std::span<Sequence* const> kept, bool even_answering) {
+    const OpenSequence* oldest = nullptr;
+    for (const OpenSequence* one : open_) {
+        if (one->sequence->pages().slots() == 0 || (one->is_answering && !even_answering)) continue;
+        if (std::find(kept.begin(), kept.end(), one->sequence) != kept.end()) continue;
+        if (!oldest || one->last_use < oldest->last_use) oldest = one;
+    }
+    if (oldest) oldest->sequence->forget();
+    return oldest != nullptr;
+}
+
+void SharedModel::free_pages(int count, Sequence* kept) {
+    while (kv_.free_pages() < count && drop_unused({&kept, 1}, true)) {
+    }
 }
 
 }  // namespace aerie

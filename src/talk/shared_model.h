@@ -1,5 +1,5 @@
-// A loaded model that several talks share, from any number of threads. Talks that are stepped at the
-// same time share the passes of the device.
+// A loaded model that several talks share, from any number of threads. Talks that are stepped at
+// the same time share the passes of the device.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,13 @@
 #include "text/tokenizer.h"
 
 namespace aerie {
+
+// A sequence of a shared model. Everything is guarded by turns().
+struct OpenSequence {
+    Sequence* sequence = nullptr;
+    bool is_answering = false;
+    uint64_t last_use = 0;  // later ones have larger numbers
+};
 
 class SharedModel {
   public:
@@ -37,6 +44,7 @@ class SharedModel {
     const Tokenizer& tokenizer() const { return tokenizer_; }
     const std::vector<int>& eos_ids() const { return eos_ids_; }
     int context() const { return limits_.context; }
+    int64_t cache_tokens() const { return limits_.cache_tokens; }  // as in BatchLimits
     const Identity& identity() const;  // computed by the first call; throws Error
     bool can_draft() const { return options().draft.method != kNoDrafts; }
 
@@ -50,6 +58,16 @@ class SharedModel {
     Model& model() { return *model_; }
     Backend& backend() { return model_->backend(); }
     Sequence make_sequence();  // throws Error if there are as many as allowed
+    // Frees pages of the KV cache until so many are free, as far as that is possible without this
+    // sequence's: what was computed for other texts is computed again when they need it.
+    void free_pages(int count, Sequence* kept);
+    // A sequence that lives until it is taken out, and whose pages may be freed.
+    void add(OpenSequence& sequence) {
+        note_use(sequence);
+        open_.push_back(&sequence);
+    }
+    void take_out(OpenSequence& sequence) { std::erase(open_, &sequence); }
+    void note_use(OpenSequence& sequence) { sequence.last_use = ++uses_; }
     Batch& batch() { return batch_; }
     Drafter& drafter() { return *drafter_; }
     KvPool& kv() { return kv_; }
@@ -64,6 +82,7 @@ class SharedModel {
   private:
     explicit SharedModel(std::unique_ptr<Model> model);
     SharedModel(std::unique_ptr<Model>&& model, Tokenizer tokenizer);
+    bool drop_unused(std::span<Sequence* const> kept, bool even_answering);
 
     const std::unique_ptr<Model> model_;
     const Tokenizer tokenizer_;
@@ -75,6 +94,8 @@ class SharedModel {
     KvPool kv_;
     Batch batch_;
     FairMutex turns_;
+    std::vector<OpenSequence*> open_;
+    uint64_t uses_ = 0;
     Rounds rounds_{turns_, options().together};
     std::atomic<double> last_use_ = steady_seconds();
     mutable std::once_flag identified_;

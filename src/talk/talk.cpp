@@ -7,26 +7,30 @@
 
 namespace aerie {
 
-namespace {
-
-Sequence new_sequence(SharedModel& model) {
-    const std::lock_guard turn(model.turns());
-    return model.make_sequence();
-}
-
-}  // namespace
-
-Talk::Talk(std::shared_ptr<SharedModel> model)
-    : model_(std::move(model)), sequence_(new_sequence(*model_)) {
+Talk::Talk(std::shared_ptr<SharedModel> model) : model_(std::move(model)) {
+    const std::lock_guard turn(model_->turns());
+    sequence_.emplace(model_->make_sequence());
     sequence_->begin({});
+    open_.sequence = &*sequence_;
+    model_->add(open_);
 }
 
+// The caller holds the turn.
 Talk::Talk(std::shared_ptr<SharedModel> model, Sequence sequence)
-    : model_(std::move(model)), sequence_(std::move(sequence)) {}
+    : model_(std::move(model)), sequence_(std::move(sequence)) {
+    open_.sequence = &*sequence_;
+    model_->add(open_);
+}
 
 Talk::~Talk() {
     const std::lock_guard turn(model_->turns());
+    model_->take_out(open_);
     sequence_.reset();
+}
+
+int Talk::computed() const {
+    const std::lock_guard turn(model_->turns());
+    return sequence_->committed();
 }
 
 std::vector<int> Talk::joined(std::span<const int> prompt) const {
@@ -43,17 +47,16 @@ void Talk::begin(const Request& request) {
     end_answer();
     cancelled_ = false;
     Request own = request;
-    own.cancelled = [this, asked = request.cancelled] {
-        return cancelled_ || (asked && asked());
-    };
+    own.cancelled = [this, asked = request.cancelled] { return cancelled_ || (asked && asked()); };
     answer_.emplace(model_->batch(), *sequence_, model_->tokenizer(), own);
     prompt_length_ = int(request.prompt.size());
-    is_answering_ = true;
+    model_->note_use(open_);
+    open_.is_answering = true;
 }
 
 bool Talk::step() {
     if (!answer_) throw UsageError("no answer was begun");
-    if (!is_answering_) return false;
+    if (!open_.is_answering) return false;
     model_->note_use();
     try {
         model_->rounds().step(*answer_);
@@ -83,7 +86,8 @@ const Generation& Talk::answer() const {
 
 // Drops tokens that the last cycle chose beyond the end of the answer.
 void Talk::end_answer() {
-    if (!std::exchange(is_answering_, false)) return;
+    if (!std::exchange(open_.is_answering, false)) return;
+    model_->note_use(open_);
     const int length = prompt_length_ + int(answer_->result().ids.size());
     if (length < int(ids().size())) sequence_->truncate(length);
 }
@@ -104,6 +108,7 @@ void Talk::rewind(int length) {
 std::unique_ptr<Talk> Talk::fork(int length) const {
     check_length(length);
     const std::lock_guard turn(model_->turns());
+    model_->free_pages(1, open_.sequence);  // The fork copies its last page.
     return std::unique_ptr<Talk>(new Talk(model_, sequence_->fork(length)));
 }
 

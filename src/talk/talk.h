@@ -28,7 +28,8 @@ class Talk {
     // All ids so far: prompt, answer, prompt, ...
     std::span<const int> ids() const { return sequence_->tokens(); }
     // Number of ids in the KV cache; a prompt that begins with them does not run them again.
-    int computed() const { return sequence_->committed(); }
+    // Other talks may have taken the memory of some of them.
+    int computed() const;
 
     // The prompt that these ids mean in this talk: the talk's own ids as far as they spell the same
     // text (an answer is seldom tokenized as its text would be), then the rest of the given ids.
@@ -75,9 +76,9 @@ class Talk {
 
     std::shared_ptr<SharedModel> model_;
     std::optional<Sequence> sequence_;  // empty only in the destructor
+    OpenSequence open_;
     std::optional<Generation> answer_;
     int prompt_length_ = 0;  // prompt of the newest answer
-    bool is_answering_ = false;
     std::atomic<bool> cancelled_ = false;
 };
 

@@ -171,6 +171,7 @@ std::unique_ptr<Talk> Talk::load(std::shared_ptr<SharedModel> model, const fs::p
         note = name + ": computed on " + there + "; its text is read anew here";
         return talk;
     }
+    talk->model_->free_pages(int(KvShape::pages_of(int64_t(ids.size()))), &sequence);
     sequence.load_computed(file);
     if (text_of(header, "draft", file) != own.draft) {
         note = name + ": drafts were made otherwise; its text is read anew where they are wanted";

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxPatternBytes = 16 << 10;
 
 // Insides of character classes.
-constexpr std::string_view kSpace =
+constexpr std::string_view kWhiteSpace =
     R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 constexpr std::string_view kNotSpace =
     R"(\x{0}-\x{8}\x{E}-\x{1F}\x{21}-\x{84}\x{86}-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF})"
@@ -155,7 +155,7 @@ void Translator::escape() {
     if (common_escape(out_)) return;
     const char next = rest_.front();
     if (next == 's' || next == 'S') {
-        out_ += (next == 's' ? "[" : "[^") + std::string(kSpace) + "]";
+        out_ += (next == 's' ? "[" : "[^") + std::string(kWhiteSpace) + "]";
     } else if (next == 'w' || next == 'W') {
         out_ += (next == 'w' ? "[" : "[^") + word + "]";
     } else if (next == 'b' || next == 'B') {
@@ -176,7 +176,7 @@ void Translator::escape_in_class(std::string& out) {
     if (rest_.empty()) refuse("\\");
     if (common_escape(out)) return;
     if (take("s")) {
-        out += kSpace;
+        out += kWhiteSpace;
     } else if (take("S")) {
         out += kNotSpace;
     } else if (take("w")) {

@@ -55,6 +55,7 @@ class Rounds : public testing::TestWithParam<Case> {
         LoadOptions options = options_with(GetParam().heads, GetParam().type, GetParam().method);
         options.together = 8;
         options.prefill_rows = 32;  // several pieces for most prompts
+        options.context = 192;      // few pages for a sequence
         model_ = std::make_unique<Bundled>(options);
         std::vector<std::string> prompts = sixty_prompts();
         prompts.resize(size_t(prompt_count()));
@@ -63,13 +64,14 @@ class Rounds : public testing::TestWithParam<Case> {
             if (i % 3 == 1) sampling.penalties.repetition = 1.1f;
             if (i % 3 == 2) sampling.filters.top_k = 20;
             Request request = model_->request(model_->encode(prompts[i]),
-                                              most_tokens(20 + int(i * 7 % 24)), sampling);
+                                              most_tokens(30 + int(i * 7 % 24)), sampling);
             request.answer.with_logprobs = i % 2 == 0;
             if (i % 4 == 3) request.eos_ids.clear();
             requests_.push_back(request);
         }
     }
 
+    void expect_rounds_change_no_answer(bool has_few_pages);
     void expect_equal(const GenerationResult& got, const GenerationResult& want) {
         EXPECT_EQ(got.ids, want.ids);
         EXPECT_EQ(got.logprobs, want.logprobs);
@@ -81,7 +83,9 @@ class Rounds : public testing::TestWithParam<Case> {
     std::vector<Request> requests_;
 };
 
-TEST_P(Rounds, ChangeNoAnswer) {
+// With few pages the KV cache has room for one sequence of a whole context: answers wait for pages,
+// lose theirs, and are read again.
+void Rounds::expect_rounds_change_no_answer(bool has_few_pages) {
     const DraftOptions draft = chosen(GetParam().method);
     std::vector<GenerationResult> alone;
     {
@@ -92,15 +96,29 @@ TEST_P(Rounds, ChangeNoAnswer) {
     const BatchLimits limits = model_->limits();
     auto drafter = model_->model().drafter(draft, limits);
     const ModelConfig& config = model_->target().config();
-    KvPool kv(model_->backend(), kv_shape(config, limits, drafter->reach()));
+    KvShape shape = kv_shape(config, limits, drafter->reach());
+    if (has_few_pages) shape.shared_slots = 1;
+    KvPool kv(model_->backend(), shape);
     Batch batch(model_->backend(), model_->target(), kv, *drafter, limits);
     std::mt19937 rng(7);
+    int dropped = 0, read_again = 0, cancelled = 0;
     for (const int places_count : {1, 2, 4, 8}) {
         std::vector<std::unique_ptr<Place>> places;
+        batch.on_full([&](std::span<Sequence* const> kept, bool even_answering) {
+            for (auto& place : places) {
+                Sequence& sequence = place->sequence;
+                if (sequence.pages().slots() == 0 || (place->answer && !even_answering)) continue;
+                if (std::find(kept.begin(), kept.end(), &sequence) != kept.end()) continue;
+                sequence.forget();
+                ++dropped;
+                return true;
+            }
+            return false;
+        });
         for (int i = 0; i < places_count; ++i)
             places.push_back(
                 std::make_unique<Place>(Sequence(kv, *drafter, config.vocab, limits.context)));
-        size_t next = 0, ended = 0, cancelled = 0;
+        size_t next = 0, ended = 0;
         for (int round = 0; ended < requests_.size(); ++round) {
             ASSERT_LT(round, 10'000);
             std::vector<Generation*> together;
@@ -115,12 +133,15 @@ TEST_P(Rounds, ChangeNoAnswer) {
                     if (is_other) request.cancelled = [own] { return own->rounds_left == 0; };
                     place->answer.emplace(batch, place->sequence, model_->tokenizer(), request);
                 }
-                if (place->answer) together.push_back(&*place->answer);
+                // Some are late for this round.
+                if (place->answer && rng() % 8 != 0) together.push_back(&*place->answer);
             }
             step(together);
+            EXPECT_LE(kv.used_pages(), kv.pages());
             for (auto& place : places) {
                 if (!place->answer) continue;
                 ASSERT_EQ(place->answer->error(), nullptr);
+                read_again += place->answer->is_reading() && !place->answer->result().ids.empty();
                 if (place->rounds_left > 0) --place->rounds_left;
                 if (!place->answer->has_ended()) continue;
                 const bool is_other = place->rounds_left >= 0;
@@ -136,8 +157,21 @@ TEST_P(Rounds, ChangeNoAnswer) {
                 place->answer.reset();
             }
         }
-        EXPECT_TRUE(places_count == 1 || cancelled > 0);
+        batch.on_full({});
+        places.clear();
+        EXPECT_EQ(kv.used_pages(), 0);
     }
+    EXPECT_GT(cancelled, 0);
+    EXPECT_EQ(dropped > 0, has_few_pages);
+    EXPECT_TRUE(has_few_pages || read_again == 0);
+}
+
+TEST_P(Rounds, ChangeNoAnswer) {
+    expect_rounds_change_no_answer(false);
+}
+
+TEST_P(Rounds, ChangeNoAnswerWithFewPages) {
+    expect_rounds_change_no_answer(true);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Rounds, testing::ValuesIn(cases()), [](const auto& info) {

@@ -20,7 +20,8 @@ TargetLimits loaded_limits(const DraftPlan& plan) {
 
 KvShape kv_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     const ModelConfig& model = *plan.head;
-    return {model.layers, model.kv_columns(), plan.kv, reach.slots(plan.context), plan.sequences};
+    return {model.layers,   model.kv_columns(),      plan.kv, reach.slots(plan.context),
+            plan.sequences, reach.shared_slots(plan)};
 }
 
 // Ids that both models have: equal vocabularies may be padded to different sizes.

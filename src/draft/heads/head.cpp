@@ -16,8 +16,17 @@ TargetIds::TargetIds(Backend& be, std::span<const int32_t> ids) {
     be.write(tensor_, ids.data());
 }
 
+int64_t TreeDrafterLimits::shared_slots(const DraftPlan& plan) const {
+    return aerie::shared_slots(plan.cache_tokens, plan.sequences, nodes + slots(0) + kPageSize);
+}
+
 KvShape head_kv(const DraftPlan& plan, const TreeDrafterLimits& reach) {
-    return {1, plan.head->kv_columns(), plan.kv, reach.slots(plan.context), plan.sequences};
+    return {1,
+            plan.head->kv_columns(),
+            plan.kv,
+            reach.slots(plan.context),
+            plan.sequences,
+            reach.shared_slots(plan)};
 }
 
 DType lm_head_type(const Checkpoint& head, std::optional<DType> weights) {

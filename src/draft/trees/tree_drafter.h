@@ -45,6 +45,9 @@ struct TreeDrafterLimits {
     int rows(int pass_rows) const { return std::max(pass_rows, grow.width); }
     int positions(int context) const { return context + levels + 2; }
     int slots(int context) const { return context + draft_slots + 1; }
+    // Slots of all sequences together (KvShape): there are pages for all texts that the target has
+    // pages for.
+    int64_t shared_slots(const DraftPlan& plan) const;
 };
 TreeDrafterLimits reach_of(const Growth& growth);
 TreeDrafterLimits static_reach(const TreePaths& paths);
