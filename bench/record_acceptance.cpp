@@ -143,7 +143,7 @@ class Recorder final : public TreeDrafter {
 };
 
 // Rounds values as they will be read back, so that a replay ranks them in the same order.
-void round_values(std::span<Candidate> table, int first, int last) {
+void round_values(const DraftState&, std::span<Candidate> table, int first, int last) {
     for (int i = first; i < last; ++i) {
         Candidate& c = table[size_t(i)];
         c.value = c.log_prob = as_recorded(c.log_prob);

@@ -1,4 +1,6 @@
 // `aerie bench`: the table to stderr, the JSON object to stdout, the page to a file.
+#include <algorithm>
+
 #include "assumed.h"
 #include "bench_report.h"
 #include "commands.h"
@@ -36,6 +38,9 @@ LoadOptions located(const BenchOptions& options) {
 Model load(const BenchOptions& options, ProgressLine& progress) {
     LoadOptions runtime = located(options);
     runtime.context = options.prompt_tokens + kDecodedTokens;
+    if (!options.sequences.empty())
+        runtime.sequences = runtime.together =
+            *std::max_element(options.sequences.begin(), options.sequences.end());
     runtime.on_progress = [&](const LoadProgress& now) { progress.show(now.line); };
     if (!options.like) return Model(ModelFiles::open(runtime), runtime);
     const ModelConfig config = model_shape(*options.like, options.changes);
@@ -45,6 +50,7 @@ Model load(const BenchOptions& options, ProgressLine& progress) {
 BenchPlan plan_of(const BenchOptions& options, ProgressLine& progress) {
     BenchPlan plan;
     if (!options.rows.empty()) plan.rows = options.rows;
+    plan.sequences = options.sequences;
     plan.prompt_tokens = options.prompt_tokens;
     plan.tau = options.tau;
     plan.seconds = options.seconds;

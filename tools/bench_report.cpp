@@ -36,6 +36,41 @@ Json cycle_json(const BenchReport& report, const CycleTimes& cycle) {
                         {"cycles", cycle.cycles}};
 }
 
+Json sequences_json(const SequencesTimes& times) {
+    Json json(Json::Object{{"sequences", times.sequences},
+                           {"plain_tokens_per_second", times.plain.median()}});
+    if (times.drafted.runs() == 0) return json;
+    json.set("tokens_per_second", times.drafted.median());
+    json.set("tau", times.tau);
+    json.set("tree_nodes", times.tree_nodes);
+    json.set("speedup", times.speedup.median());
+    json.set("min_speedup", times.speedup.min());
+    json.set("max_speedup", times.speedup.max());
+    return json;
+}
+
+std::string sequences_table(const BenchReport& report) {
+    const std::vector<SequencesTimes>& all = report.result.sequences;
+    if (all.empty()) return "";
+    std::string table = format("%-10s %14s %10s", "sequences", "plain tokens/s", "of each");
+    const bool drafts = all.front().drafted.runs() > 0;
+    if (drafts)
+        table += format("%10s tokens/s %8s %5s %6s %8s", report.head.c_str(), "of each", "tau",
+                        "nodes", "x plain");
+    table += "\n";
+    for (const SequencesTimes& times : all) {
+        const double plain = times.plain.median(), drafted = times.drafted.median();
+        table += format("%-10d %14.1f %10.1f", times.sequences, plain, plain / times.sequences);
+        if (drafts)
+            table += format("%19.1f %8.1f %5.2f %6.1f %8.2f (%.2f-%.2f)", drafted,
+                            drafted / times.sequences, times.tau, times.tree_nodes,
+                            times.speedup.median(), times.speedup.min(), times.speedup.max());
+        table += "\n";
+    }
+    return table + format("memory has room for %d sequences of %d tokens\n",
+                          report.result.most_sequences, report.context);
+}
+
 }  // namespace
 
 BenchReport::BenchReport(Model& model, const BenchPlan& plan, BenchResult measured)
@@ -54,6 +89,7 @@ BenchReport::BenchReport(Model& model, const BenchPlan& plan, BenchResult measur
     tau_is_rescaled = plan.tau.has_value();
     kv = aerie::name(model.options().kv);
     prompt_tokens = plan.prompt_tokens;
+    context = model.files().context;
     pass_bytes = model.pass_bytes();
     peak_memory_bytes = platform::peak_memory_bytes() - result.probe_bytes;
     const double probe_gb = double(result.probe_bytes) * 1e-9;
@@ -115,6 +151,10 @@ Json bench_json(const BenchReport& report) {
     json.set("cycles", std::move(cycles));
     json.set("commands", Json::Object{{"token", commands_json(result.token_commands)},
                                       {"cycle", commands_json(result.cycle_commands)}});
+    Json::Array sequences;
+    for (const SequencesTimes& times : result.sequences) sequences.push_back(sequences_json(times));
+    json.set("sequences", std::move(sequences));
+    json.set("most_sequences", result.most_sequences > 0 ? Json(result.most_sequences) : Json());
     json.set("peak_memory_bytes", uint64_t(report.peak_memory_bytes));
     return json;
 }
@@ -174,6 +214,7 @@ std::string bench_table(const BenchReport& report) {
             cycle.seconds.median() * 1e3, cycle.draft.median() * 1e3, cycle.verify.median() * 1e3,
             report.tokens_per_second(cycle), cycle.speedup.median(), cycle.speedup.min(),
             cycle.speedup.max());
+    table += sequences_table(report);
     if (report.was_disturbed())
         table +=
             "The machine was busy: times differed by more than 30 %. Do not rely on these figures; "

@@ -15,7 +15,7 @@ struct BenchReport {
     ModelConfig config;
     std::string name, device, description, weights, kv;
     std::string draft_weights, head;  // empty if nothing is drafted; its kind
-    int threads = 0, prompt_tokens = 0;
+    int threads = 0, prompt_tokens = 0, context = 0;
     size_t pass_bytes = 0, peak_memory_bytes = 0;
     bool tau_is_rescaled = false;
     double read_gb_per_s = 0, copy_gb_per_s = 0, streamed_gb_per_s = 0;

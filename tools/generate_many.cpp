@@ -93,7 +93,7 @@ struct Place {
 
     Sequence sequence;
     std::optional<Generation> answer;
-    size_t number = 0;  // of the prompt
+    size_t number = 0;  // the prompt's line in the file, from 0 on
     Conversation conversation;
     std::deque<Json> rest;
     Json::Array answers;

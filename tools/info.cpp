@@ -180,7 +180,7 @@ bool fits(const MemoryPlan& plan, const Capabilities& device) {
 // The memory of `aerie serve` with its defaults.
 struct ServePlan {
     int conversations = 0, context = 0;  // the most, and the most tokens of each
-    int64_t cache_tokens = 0;            // of all together
+    int64_t cache_tokens = 0;            // tokens of all conversations together
     MemoryPlan memory;
 };
 

@@ -23,11 +23,11 @@ fs::path learned_folder() {
 std::shared_ptr<Learning> start_learning(std::shared_ptr<SharedModel> model,
                                          const LoadOptions& options,
                                          std::function<void(const std::string&)> on_note) {
-    LearnerOptions learner;
+    train::LearnerOptions learner;
     learner.folder = learned_folder();
     learner.threads = options.threads;
     learner.on_note = std::move(on_note);
-    return std::make_shared<Learner>(std::move(model), std::move(learner));
+    return std::make_shared<train::Learner>(std::move(model), std::move(learner));
 }
 
 int run_forget(const ForgetOptions&) {

@@ -121,7 +121,8 @@ struct BenchOptions {
     ModelOptions model;
     std::optional<std::string> like;  // a shape of random weights in place of a model
     ShapeChanges changes;
-    std::vector<int> rows;  // rows of the passes to time; empty: the usual ones
+    std::vector<int> rows;       // rows of the passes to time; empty: the usual ones
+    std::vector<int> sequences;  // numbers of sequences to decode together
     int prompt_tokens = 128;
     std::optional<double> tau;
     double seconds = 60;

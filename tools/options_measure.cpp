@@ -26,18 +26,19 @@ std::string shapes_help() {
 }
 
 // "1,8,16": one pass of each number of rows.
-std::vector<int> parse_rows(const std::string& text) {
-    std::vector<int> rows;
+// "1,2,4": up to 64 numbers from 1 to `most`.
+std::vector<int> parse_counts(const std::string& flag, const std::string& text, int most) {
+    std::vector<int> counts;
     const char* at = text.data();
     const char* end = at + text.size();
     while (true) {
         int value = 0;
         const auto [rest, error] = std::from_chars(at, end, value);
         const bool ends = rest == end || *rest == ',';
-        if (error != std::errc() || !ends || value < 1 || value > kMaxNodes || rows.size() > 63)
-            refuse("--rows", "numbers from 1 to " + std::to_string(kMaxNodes), text);
-        rows.push_back(value);
-        if (rest == end) return rows;
+        if (error != std::errc() || !ends || value < 1 || value > most || counts.size() > 63)
+            refuse(flag, "numbers from 1 to " + std::to_string(most), text);
+        counts.push_back(value);
+        if (rest == end) return counts;
         at = rest + 1;
     }
 }
@@ -117,9 +118,19 @@ void add_bench(CLI::App& app, BenchOptions& options) {
         app.add_option("--like", options.like, "random weights of a shape: " + shapes_help());
     like->excludes(model)->type_name("SHAPE");
     app.add_option_function<std::string>(
-           "--rows", [&options](const std::string& text) { options.rows = parse_rows(text); },
+           "--rows",
+           [&options](const std::string& text) {
+               options.rows = parse_counts("--rows", text, kMaxNodes);
+           },
            "rows of the target passes (default: 1,2,4,8,16,32,60,64)")
         ->type_name("M,M,...");
+    app.add_option_function<std::string>(
+           "--sequences",
+           [&options](const std::string& text) {
+               options.sequences = parse_counts("--sequences", text, kMaxTogether);
+           },
+           "also decode so many sequences in shared passes, such as 1,2,4,8 (EAGLE's Table 7)")
+        ->type_name("N,N,...");
     add_whole(app, "-p,--prompt-tokens", options.prompt_tokens, Range{1, 1 << 20},
               "tokens read before; their text does not matter (default: 128)",
               "a number of tokens (aerie bench takes no text)");

@@ -17,6 +17,9 @@ namespace aerie {
 
 namespace {
 
+using train::Evaluation;
+using train::TrainingProgress;
+
 // The last part of a path as the user wrote it: "head" for "heads/head/" and for ".".
 std::string name_of(const std::filesystem::path& path) {
     const std::filesystem::path whole = std::filesystem::weakly_canonical(path);
@@ -49,8 +52,8 @@ std::string shown(const TrainingProgress& progress) {
     return line;
 }
 
-TrainingOptions training_options(const TrainOptions& options) {
-    TrainingOptions training;
+train::TrainingOptions training_options(const TrainOptions& options) {
+    train::TrainingOptions training;
     training.folder = options.folder;
     training.is_eagle2 = options.is_eagle2;
     training.prompts.assign(options.prompts.begin(), options.prompts.end());
@@ -76,7 +79,7 @@ TrainingOptions training_options(const TrainOptions& options) {
 
 void check_together(const TrainOptions& options) {
     if (options.folder.empty()) throw UsageError("-o: the head needs a folder");
-    if (options.prompts.empty() && options.texts.empty() && !has_texts(options.folder))
+    if (options.prompts.empty() && options.texts.empty() && !train::has_texts(options.folder))
         throw UsageError("nothing to learn from: give --prompts FILE or --texts FILE");
     if (options.steps > 0 && options.hours)
         throw UsageError("--steps and --hours exclude each other");
@@ -90,7 +93,7 @@ void check_together(const TrainOptions& options) {
 }  // namespace
 
 int run_train(const TrainOptions& options) {
-    if (!options.folder.empty()) check_folder(options.folder, options.goes_on);
+    if (!options.folder.empty()) train::check_folder(options.folder, options.goes_on);
     check_together(options);
     for (const char* flag : {"--ttt", "--draft-vocab"})
         if (options.is_eagle2 && !options.quiet &&
@@ -103,7 +106,7 @@ int run_train(const TrainOptions& options) {
     load_options.sequences = options.parallel;
     load_options.context = std::min(options.max_text + options.max_answer,
                                     target_config(open_model(load_options.model)).context);
-    const FolderLock lock(training_folder(options.folder));
+    const train::FolderLock lock(train::training_folder(options.folder));
     ProgressLine progress(options.quiet);
     load_options.on_progress = [&](const LoadProgress& now) { progress.show(now.line); };
     ModelFiles files = ModelFiles::open(load_options);
@@ -112,15 +115,15 @@ int run_train(const TrainOptions& options) {
     const std::string device_name = loaded.backend().capabilities().name;
     std::unique_ptr<TrainingDevice> device =
         open_training_device(device_name, load_options.threads);
-    const ProfiledDevice* profiled = nullptr;
+    const train::ProfiledDevice* profiled = nullptr;
     if (options.model.profile) {
-        auto made = std::make_unique<ProfiledDevice>(std::move(device));
+        auto made = std::make_unique<train::ProfiledDevice>(std::move(device));
         profiled = made.get();
         device = std::move(made);
     }
 
     end_cleanly_on_signals();
-    TrainingOptions training = training_options(options);
+    train::TrainingOptions training = training_options(options);
     training.on_progress = [&](const TrainingProgress& now) {
         if (now.is_new && !options.quiet) {
             progress.clear();
@@ -132,7 +135,7 @@ int run_train(const TrainOptions& options) {
         progress.clear();
         print_note(line);
     };
-    const TrainingReport report = train_head(loaded, tokenizer, *device, training);
+    const train::TrainingReport report = train::train_head(loaded, tokenizer, *device, training);
     progress.clear();
     if (profiled) {
         print_op_times(loaded.backend());
@@ -145,7 +148,7 @@ int run_train(const TrainOptions& options) {
     const std::string head = name_of(options.folder);
     std::string target = name_of(loaded.files().target.path);
     if (target.ends_with(".gguf")) target.resize(target.size() - 5);
-    write_text(training.folder / "README.md", model_card(head, target, training, report));
+    write_text(training.folder / "README.md", train::model_card(head, target, training, report));
     if (report.best_step == 0)
         print_note("no step made the head better than its beginning: train longer");
     print(options.folder + ": step " + std::to_string(report.best_step) + " of " +

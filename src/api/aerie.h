@@ -15,8 +15,8 @@
  * of the first release is refused.
  *
  * THREADS  A context and a model may be used from any thread, by several at once. A session may be
- * used by one thread at a time, except for aerie_session_cancel. The sessions of a model take
- * turns on its device, one step each.
+ * used by one thread at a time, except for aerie_session_cancel. Sessions of a model that are
+ * stepped at the same time share the passes of its device.
  *
  * LIFETIMES  Strings that you pass are copied. Results belong to the handle and live as long as
  * the function says, except those that must be freed with aerie_free. Handles may be freed in any

@@ -29,7 +29,7 @@ struct DraftPlan {
     int pass_rows = 0;                   // most rows in a call of observe
     int sequences = 1;                   // most sequences at a time
     int together = 1;                    // most sequences that draft in the same passes
-    int64_t cache_tokens = 0;            // of all sequences; 0: each has room for a context
+    int64_t cache_tokens = 0;            // tokens of all sequences; 0: each has room for a context
     std::vector<DraftPlan> others = {};  // plans of further heads
 };
 

@@ -13,9 +13,12 @@
 
 namespace aerie {
 
-// Sees the candidates table[first, last) of a new level before they are ranked, and may rewrite
-// their tokens, values and log-probabilities (recording, forcing).
-using LevelHook = std::function<void(std::span<Candidate> table, int first, int last)>;
+class DraftState;
+
+// Sees the candidates table[first, last) of a new level of a sequence's tree before they are
+// ranked, and may rewrite their tokens, values and log-probabilities (recording, forcing).
+using LevelHook =
+    std::function<void(const DraftState& of, std::span<Candidate> table, int first, int last)>;
 
 // How candidates are ranked at temperature > 0 (docs/drafting.md section 10). The output is the
 // same.

@@ -14,7 +14,7 @@ namespace aerie {
 
 namespace {
 
-// Runs a step for each cycle that has no error yet. What it throws becomes the cycle's error.
+// Runs a step for each cycle that has no error yet; an exception becomes the cycle's error.
 template <class Step>
 void each(std::span<Cycle* const> cycles, const Step& step) {
     for (Cycle* cycle : cycles) {

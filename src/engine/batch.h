@@ -92,7 +92,7 @@ struct PhaseSeconds {
 // Target passes so far. Any thread may read them.
 struct PassCounts {
     std::atomic<uint64_t> passes = 0;
-    std::atomic<uint64_t> rows = 0;       // of trees and of pieces of prompts
+    std::atomic<uint64_t> rows = 0;       // rows of trees and of pieces of prompts
     std::atomic<uint64_t> sequences = 0;  // with a tree in the pass
     std::atomic<uint64_t> tokens = 0;     // put out
 };
@@ -221,7 +221,7 @@ class Batch {
     std::vector<int> forbidden_;    // rows of logits in which an edit forbids every token
     int first_scored_ = 0;          // row of the newest pass that has the first row of logits
     std::vector<Cycle*> in_pass_;   // cycles of the newest pass, in the order of their rows
-    // What is asked of the drafter, and where its trees go.
+    // The requests to the drafter, and the trees that it fills.
     std::vector<DraftRequest> drafts_;
     std::vector<TokenTree*> trees_;
     PhaseSeconds seconds_;

@@ -18,6 +18,7 @@ class Round {
     bool find_room(size_t i);
     bool take_room_of_youngest(size_t i);
     int missing_pages(const Generation& generation) const;
+    bool goes_on_reading(Generation& generation);
     void add_piece(Generation& generation);
     void finish(Generation& generation, bool was_reading);
 
@@ -119,6 +120,20 @@ void Round::run() {
     for (Generation* generation : reading_) finish(*generation, true);
 }
 
+// Reports how far the text is read. False if the answer has ended, by its caller's wish or error.
+bool Round::goes_on_reading(Generation& generation) {
+    const Sequence& sequence = *generation.cycle_.sequence;
+    try {
+        if (generation.request_.on_read)
+            generation.request_.on_read(sequence.committed(), int(sequence.tokens().size()));
+        if (generation.is_cancelled()) generation.end(FinishReason::cancelled);
+    } catch (...) {
+        generation.cycle_.error = std::current_exception();
+        generation.has_ended_ = true;
+    }
+    return !generation.has_ended_;
+}
+
 // As much of a prompt as the pass has room for; if that is all, its first cycle, too.
 void Round::add_piece(Generation& generation) {
     Sequence& sequence = *generation.cycle_.sequence;
@@ -126,7 +141,7 @@ void Round::add_piece(Generation& generation) {
     for (const PromptPiece& piece : pieces_) room -= piece.count;
     const int all = int(sequence.tokens().size()), rest = all - sequence.committed();
     if (room <= 0) return;
-    if (generation.request_.on_read) generation.request_.on_read(sequence.committed(), all);
+    if (!goes_on_reading(generation)) return;
     const bool is_last = rest <= room;
     if (const int count = is_last ? rest - 1 : room; count > 0)
         pieces_.push_back({&sequence, count});

@@ -14,6 +14,7 @@ constexpr int kMinRounds = 3, kMaxRounds = 15;
 // The part of the whole time that the cycles of one round may take. Cycles with trees that are
 // sized by measurement vary more, so more of them are needed.
 constexpr double kCyclesShare = 1.0 / 60, kAutoCyclesShare = 1.0 / 20;
+constexpr int kMostSequences = 1 << 16;  // counted as room in memory
 
 // Far larger than the caches; GPUs have up to 512 MiB of them.
 size_t probe_bytes(const Capabilities& device) {
@@ -47,8 +48,12 @@ class Rounds {
         for (int i = 0; i < plan.prompt_tokens; ++i) prompt_.push_back(i * 7919 % vocab);
         for (int rows : plan.rows) result_.passes.push_back({rows, {}});
         result_.probe_bytes = probe_->size_bytes();
-        if (!plan.acceptance) return;
         const std::optional<TreeShape>& asked = model.options().draft.tree;
+        for (const int count : plan.sequences)
+            sequences_.push_back(std::make_unique<SequencesBench>(
+                model, SequencesBench::Plan{count, plan.seconds * kCyclesShare, prompt_, asked,
+                                            plan.acceptance, plan.tau}));
+        if (!plan.acceptance) return;
         add_cycles(asked);
         if (!asked) add_cycles(TreeShape{});  // the shape of the paper, for comparison
     }
@@ -64,6 +69,10 @@ class Rounds {
             ++result_.rounds;
         }
         for (const auto& cycles : cycles_) result_.cycles.push_back(cycles->times());
+        for (const auto& sequences : sequences_) result_.sequences.push_back(sequences->times());
+        if (!sequences_.empty())
+            result_.most_sequences =
+                most_sequences(model_.files(), model_.options(), model_.backend(), kMostSequences);
         result_.cancelled = cancelled();
         return std::move(result_);
     }
@@ -92,6 +101,8 @@ class Rounds {
         count_commands();
         for (const auto& cycles : cycles_)
             if (!cancelled()) cycles->warm_up();
+        for (const auto& sequences : sequences_)
+            if (!cancelled()) sequences->warm_up();
     }
 
     // The timed cycles force their acceptance, which adds commands, so a cycle without it is
@@ -138,6 +149,8 @@ class Rounds {
             cycles->compare(beside.mean());
             result_.plain.add(beside);
         }
+        for (const auto& sequences : sequences_)
+            if (!cancelled()) sequences->round();
         const double read_rate = double(probe_->size_bytes()) / read.median();
         const double rate = double(model_.pass_bytes()) / plain.median();
         result_.read_share.add(rate / read_rate);
@@ -191,6 +204,7 @@ class Rounds {
     std::unique_ptr<MemoryProbe> probe_;
     Model::Drafting plain_;
     std::vector<std::unique_ptr<CycleBench>> cycles_;
+    std::vector<std::unique_ptr<SequencesBench>> sequences_;
     std::vector<int> prompt_;
     BenchResult result_;
 };

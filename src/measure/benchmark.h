@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "measure/cycle_bench.h"
+#include "measure/sequences_bench.h"
 
 namespace aerie {
 
@@ -17,8 +18,9 @@ struct BenchPlan {
     // Also measures levels and cycles, with this acceptance in place of the models' own; null: does
     // not.
     const RecordedDrafts* acceptance = nullptr;
-    std::optional<double> tau;  // acceptance length to which the record is rescaled
-    double seconds = 60;        // rounds begin until this is used up, but at least three
+    std::optional<double> tau;   // acceptance length to which the record is rescaled
+    std::vector<int> sequences;  // numbers of sequences that are decoded together; may be empty
+    double seconds = 60;         // rounds begin until this is used up, but at least three
     std::function<void(const std::string&)> on_progress;  // may be empty
     std::function<bool()> cancelled;                      // asked between passes; may be empty
 };
@@ -36,6 +38,8 @@ struct BenchResult {
     std::vector<PassTimes> passes;
     Timings draft_level;             // empty without a head
     std::vector<CycleTimes> cycles;  // empty without a head
+    std::vector<SequencesTimes> sequences;
+    int most_sequences = 0;  // as many as memory has room for; 0: not asked for
     // Counts for one plain token, and for one cycle with the paper's tree; zero if ops run at once.
     CommandCounts token_commands, cycle_commands;
     Timings read_share;  // per round: bytes per second of plain decoding, over the read rate

@@ -28,9 +28,8 @@ CycleBench::CycleBench(Model& model, ForcedAcceptance forced, const Plan& plan)
             return shape;
         };
     else
-        options.on_level = [this](std::span<Candidate> table, int first, int last) {
-            forced_.level(table, first, last);
-        };
+        options.on_level = [this](const DraftState&, std::span<Candidate> table, int first,
+                                  int last) { forced_.level(table, first, last); };
     drafting_ = model.start_session(options);
     times_.tree = plan.shape ? text_of(*plan.shape) : "auto";
     if (plan.shape) tau_ = forced_.tau(*plan.shape);

@@ -20,9 +20,9 @@ ForcedAcceptance::ForcedAcceptance(RecordedDrafts recorded) : recorded_(std::mov
     restart();
 }
 
-void ForcedAcceptance::restart() {
+void ForcedAcceptance::restart(size_t text) {
     table_.clear();
-    go_to(0, 0);
+    go_to(text % recorded_.texts.size(), 0);
 }
 
 void ForcedAcceptance::go_to(size_t text, int position) {

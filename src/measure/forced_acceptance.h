@@ -21,8 +21,8 @@ class ForcedAcceptance {
     // that every draft has them first, until the tree 60,6,10 has acceptance length `tau`, at least
     // 1. Throws UsageError if that is impossible.
     void rescale(double tau);
-    // Starts with the first text again.
-    void restart();
+    // Starts again, with the first text, or with another one (their number counts round).
+    void restart(size_t text = 0);
 
     // A DraftOptions::on_level: rewrites the values and log-probabilities of a new level.
     void level(std::span<Candidate> table, int first, int last);

@@ -22,7 +22,7 @@ class Metrics {
 
     struct Now {
         int running = 0, waiting = 0, kept = 0, connections = 0, failed_connections = 0;
-        int pages = 0, used_pages = 0;  // of the KV cache, kPageSize positions each
+        int pages = 0, used_pages = 0;  // pages of the KV cache, kPageSize positions each
     };
     std::string text(const Now& now, const PassCounts& passes) const;
 

@@ -39,7 +39,7 @@ class Rounds {
     size_t expected_ = 0;            // answers of the last round that have not ended
     bool is_led_ = false;
     double seconds_ = 0;                    // time of the last round
-    std::vector<Generation*> generations_;  // of the round, for the thread that leads
+    std::vector<Generation*> generations_;  // a round's answers, for the thread that leads
 };
 
 }  // namespace aerie

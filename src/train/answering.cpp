@@ -5,7 +5,7 @@
 
 #include "engine/accept.h"
 
-namespace aerie {
+namespace aerie::train {
 
 namespace {
 
@@ -84,4 +84,4 @@ void answer_prompts(Model& model, const AnsweringPlan& plan,
     }
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

@@ -8,7 +8,7 @@
 #include "engine/batch.h"
 #include "engine/model.h"
 
-namespace aerie {
+namespace aerie::train {
 
 struct Prompt {
     std::vector<int> tokens;
@@ -36,4 +36,4 @@ void answer_prompts(Model& model, const AnsweringPlan& plan,
                     const std::function<bool(Prompt& prompt)>& next,
                     const std::function<void(const AnsweredPrompt&)>& on_answer);
 
-}  // namespace aerie
+}  // namespace aerie::train

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace aerie {
+namespace aerie::train {
 
 namespace {
 
@@ -68,4 +68,4 @@ CountedRows::CountedRows(std::span<const int> counted) {
     }
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

@@ -6,7 +6,7 @@
 
 #include "backend/training.h"
 
-namespace aerie {
+namespace aerie::train {
 
 // Sequences of L tokens, one behind the other. A sequence has L - 1 rows: row i pairs the feature
 // at position i with token i + 1, and its goal is the target's distribution at position i + 1.
@@ -57,4 +57,4 @@ struct DepthLoss {
     int hits = 0;  // rows where the head's best token is the target's
 };
 
-}  // namespace aerie
+}  // namespace aerie::train

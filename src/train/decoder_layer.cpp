@@ -1,6 +1,6 @@
 #include "train/decoder_layer.h"
 
-namespace aerie {
+namespace aerie::train {
 
 LayerPass LayerPass::first_rows(int rows) const {
     LayerPass part = *this;
@@ -113,4 +113,4 @@ void DecoderLayer::backward(std::span<LayerPass> passes, size_t depth, const Tra
     device_.multiply(Product::a_b, dx, pass.dqkv, head_.qkv.value, false);
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

@@ -6,7 +6,7 @@
 #include "train/batch.h"
 #include "train/trained_head.h"
 
-namespace aerie {
+namespace aerie::train {
 
 // The values of one depth's forward pass that its gradient needs; R rows.
 struct LayerPass {
@@ -49,4 +49,4 @@ class DecoderLayer {
     Matrix dgated_, dgate_up_, dnormed_, dattended_;
 };
 
-}  // namespace aerie
+}  // namespace aerie::train

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace aerie {
+namespace aerie::train {
 
 namespace {
 
@@ -78,4 +78,4 @@ double Eagle2Loss::run(const TrainingTexts& texts, const TargetOutputs& target, 
     return loss;
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

@@ -8,7 +8,7 @@
 
 #include "train/decoder_layer.h"
 
-namespace aerie {
+namespace aerie::train {
 
 class Eagle2Loss {
   public:
@@ -37,4 +37,4 @@ class Eagle2Loss {
     DepthLoss classification_;
 };
 
-}  // namespace aerie
+}  // namespace aerie::train

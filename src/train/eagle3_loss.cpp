@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace aerie {
+namespace aerie::train {
 
 namespace {
 
@@ -123,4 +123,4 @@ void Eagle3Loss::backward(const TrainingTexts& texts, const TargetOutputs& targe
         device_.multiply(Product::at_b, head_.fc.gradient, of(dhidden_), target.features, true);
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

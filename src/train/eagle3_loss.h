@@ -7,7 +7,7 @@
 
 #include "train/decoder_layer.h"
 
-namespace aerie {
+namespace aerie::train {
 
 struct TrainingTimeTest {
     int depths = 7;
@@ -51,4 +51,4 @@ class Eagle3Loss {
     Matrix judged_, logits_;  // some rows that count, and their logits
 };
 
-}  // namespace aerie
+}  // namespace aerie::train

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 
-namespace aerie {
+namespace aerie::train {
 
 FolderLock::FolderLock(const std::filesystem::path& folder) {
     std::error_code error;
@@ -28,4 +28,4 @@ FolderLock::~FolderLock() {
     ::close(file_);
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

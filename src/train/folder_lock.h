@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-namespace aerie {
+namespace aerie::train {
 
 class FolderLock {
   public:
@@ -18,4 +18,4 @@ class FolderLock {
     int file_ = -1;
 };
 
-}  // namespace aerie
+}  // namespace aerie::train

@@ -11,7 +11,7 @@
 #include "io/model_source.h"
 #include "io/safetensors_writer.h"
 
-namespace aerie {
+namespace aerie::train {
 
 namespace fs = std::filesystem;
 
@@ -127,4 +127,4 @@ void read_head(const fs::path& folder, TrainingDevice& device, TrainedHead& head
     }
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

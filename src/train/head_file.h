@@ -8,7 +8,7 @@
 #include "train/target_reader.h"
 #include "train/trained_head.h"
 
-namespace aerie {
+namespace aerie::train {
 
 struct HeadFile {
     const ModelConfig& target;
@@ -26,4 +26,4 @@ void write_head(const std::filesystem::path& folder, TrainingDevice& device,
 // Throws Error naming the tensor that does not fit.
 void read_head(const std::filesystem::path& folder, TrainingDevice& device, TrainedHead& head);
 
-}  // namespace aerie
+}  // namespace aerie::train

@@ -6,7 +6,7 @@
 #include "draft/heads/kinds.h"
 #include "model/tensor_rows.h"
 
-namespace aerie {
+namespace aerie::train {
 
 namespace {
 
@@ -95,4 +95,4 @@ void HeadTraining::begin_anew(uint64_t seed) {
                seed);
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

@@ -6,7 +6,7 @@
 #include "train/trainer.h"
 #include "train/training_state.h"
 
-namespace aerie {
+namespace aerie::train {
 
 // The setup of the model's own head. Throws UsageError if it is no EAGLE head, or has norms that
 // are not trained.
@@ -32,4 +32,4 @@ struct HeadTraining {
     Trainer trainer;
 };
 
-}  // namespace aerie
+}  // namespace aerie::train

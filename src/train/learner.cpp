@@ -17,7 +17,7 @@
 #include "train/head_file.h"
 #include "train/training_text.h"
 
-namespace aerie {
+namespace aerie::train {
 
 namespace fs = std::filesystem;
 
@@ -356,4 +356,4 @@ bool Learner::wait_until_idle() {
     return !is_over_;
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

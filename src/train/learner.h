@@ -20,7 +20,7 @@
 #include "train/head_training.h"
 #include "train/text_file.h"
 
-namespace aerie {
+namespace aerie::train {
 
 // Small steps at a constant rate.
 TrainingPlan learner_plan();
@@ -110,4 +110,4 @@ class Learner final : public Learning {
     std::thread thread_;  // uses all of the above
 };
 
-}  // namespace aerie
+}  // namespace aerie::train

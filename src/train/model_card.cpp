@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-namespace aerie {
+namespace aerie::train {
 
 namespace {
 
@@ -74,4 +74,4 @@ std::string model_card(const std::string& head, const std::string& model,
     return card;
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

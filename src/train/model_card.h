@@ -5,10 +5,10 @@
 
 #include "train/training_run.h"
 
-namespace aerie {
+namespace aerie::train {
 
 // `head` and `model` name the folders.
 std::string model_card(const std::string& head, const std::string& model,
                        const TrainingOptions& options, const TrainingReport& report);
 
-}  // namespace aerie
+}  // namespace aerie::train

@@ -2,7 +2,7 @@
 
 #include "core/clock.h"
 
-namespace aerie {
+namespace aerie::train {
 
 template <class Op>
 auto ProfiledDevice::timed(const char* name, const Op& op) {
@@ -124,4 +124,4 @@ void ProfiledDevice::update(const Matrix& weight, const Matrix& gradient, const 
     timed("update", [&] { device_->update(weight, gradient, mean, square, rule, step, clip); });
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

@@ -9,7 +9,7 @@
 #include "backend/backend.h"
 #include "backend/training.h"
 
-namespace aerie {
+namespace aerie::train {
 
 // A GPU computes while the host goes on: there an op's time is that of the host, which waits in
 // those that return a result.
@@ -61,4 +61,4 @@ class ProfiledDevice final : public TrainingDevice {
     std::map<std::string, OpTime> times_;
 };
 
-}  // namespace aerie
+}  // namespace aerie::train

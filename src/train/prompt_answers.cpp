@@ -8,7 +8,7 @@
 #include "core/hash.h"
 #include "train/training_text.h"
 
-namespace aerie {
+namespace aerie::train {
 
 namespace {
 
@@ -168,4 +168,4 @@ void answer_lines(Model& model, const Tokenizer& tokenizer, const TrainingOption
     Answers(model, tokenizer, options, file, std::move(lines)).run();
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "text/tokenizer.h"
 #include "text/prompt_file.h"
+#include "text/tokenizer.h"
 #include "train/text_file.h"
 #include "train/training_run.h"
 
-namespace aerie {
+namespace aerie::train {
 
 // Has the target answer the prompts that the file of texts lacks, and appends each conversation
 // when its last turn is answered. An answer depends on its prompt alone: not on which others are
@@ -18,4 +18,4 @@ namespace aerie {
 void answer_lines(Model& model, const Tokenizer& tokenizer, const TrainingOptions& options,
                   std::vector<PromptLine> lines, TextFile& file);
 
-}  // namespace aerie
+}  // namespace aerie::train

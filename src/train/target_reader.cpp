@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/parallel_for.h"
 
-namespace aerie {
+namespace aerie::train {
 
 namespace {
 
@@ -170,4 +170,4 @@ void TargetReader::run(std::span<const int> tokens, const std::vector<bool>& mas
     }
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

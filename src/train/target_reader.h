@@ -7,7 +7,7 @@
 #include "model/target.h"
 #include "train/batch.h"
 
-namespace aerie {
+namespace aerie::train {
 
 // The target's tokens that a head can draft.
 struct DraftVocabulary {
@@ -63,4 +63,4 @@ class TargetReader {
     std::vector<float> tapped_, scores_;  // [positions, taps * hidden], [positions, vocab]
 };
 
-}  // namespace aerie
+}  // namespace aerie::train

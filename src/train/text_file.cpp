@@ -8,7 +8,7 @@
 #include "core/replaced_file.h"
 #include "io/json.h"
 
-namespace aerie {
+namespace aerie::train {
 
 namespace fs = std::filesystem;
 
@@ -130,4 +130,4 @@ void TextFile::write(const std::string& line) {
     throw Error(path_.string() + ": " + std::strerror(error));
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

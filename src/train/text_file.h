@@ -14,7 +14,7 @@
 
 #include "train/batch.h"
 
-namespace aerie {
+namespace aerie::train {
 
 class TextFile {
   public:
@@ -48,4 +48,4 @@ class TextFile {
     std::set<std::string> ids_;
 };
 
-}  // namespace aerie
+}  // namespace aerie::train

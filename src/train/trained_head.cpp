@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace aerie {
+namespace aerie::train {
 
 HeadShape shape_of(const ModelConfig& layer, int taps, int draft_vocab) {
     return {.hidden = layer.hidden,
@@ -94,4 +94,4 @@ double TrainedHead::update(const AdamW& rule, double clip_norm) {
     return norm;
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

@@ -9,7 +9,7 @@
 #include "backend/training.h"
 #include "model/config.h"
 
-namespace aerie {
+namespace aerie::train {
 
 struct HeadShape {
     int hidden = 0, intermediate = 0;
@@ -69,4 +69,4 @@ class TrainedHead {
     int steps_ = 0;
 };
 
-}  // namespace aerie
+}  // namespace aerie::train

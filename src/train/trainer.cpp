@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace aerie {
+namespace aerie::train {
 
 namespace {
 
@@ -167,4 +167,4 @@ void initialise(TrainingDevice& device, TrainedHead& head, const DraftVocabulary
     }
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

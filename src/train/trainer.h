@@ -10,7 +10,7 @@
 #include "train/eagle3_loss.h"
 #include "train/target_reader.h"
 
-namespace aerie {
+namespace aerie::train {
 
 struct TrainingPlan {
     int batch_rows = 1024;  // a step's texts have about so many tokens
@@ -71,4 +71,4 @@ std::vector<float> uniform_noise(size_t count, double amount, uint64_t seed);
 void initialise(TrainingDevice& device, TrainedHead& head, const DraftVocabulary& vocabulary,
                 std::span<const float> lm_head, uint64_t seed);
 
-}  // namespace aerie
+}  // namespace aerie::train

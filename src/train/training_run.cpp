@@ -14,7 +14,7 @@
 #include "train/prompt_answers.h"
 #include "train/training_text.h"
 
-namespace aerie {
+namespace aerie::train {
 
 namespace fs = std::filesystem;
 
@@ -364,4 +364,4 @@ TrainingReport train_head(Model& model, const Tokenizer& tokenizer, TrainingDevi
     return Run(model, tokenizer, device, options).run();
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

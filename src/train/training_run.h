@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "engine/model.h"
+#include "text/prompt_file.h"
 #include "text/tokenizer.h"
 #include "train/answering.h"
-#include "text/prompt_file.h"
 #include "train/text_file.h"
 #include "train/training_state.h"
 
-namespace aerie {
+namespace aerie::train {
 
 struct TrainingProgress {
     enum class Stage { answering, learning } stage = Stage::answering;
@@ -76,4 +76,4 @@ void check_folder(const std::filesystem::path& head, bool goes_on);
 TrainingReport train_head(Model& model, const Tokenizer& tokenizer, TrainingDevice& device,
                           const TrainingOptions& options);
 
-}  // namespace aerie
+}  // namespace aerie::train

@@ -10,7 +10,7 @@
 #include "io/input_file.h"
 #include "io/json.h"
 
-namespace aerie {
+namespace aerie::train {
 
 namespace fs = std::filesystem;
 
@@ -208,4 +208,4 @@ void read_parameters(const fs::path& file, const TrainingState& state, TrainingD
     head.go_on_after(state.steps);
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

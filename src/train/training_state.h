@@ -12,7 +12,7 @@
 #include "train/trained_head.h"
 #include "train/trainer.h"
 
-namespace aerie {
+namespace aerie::train {
 
 // Hyperparameters and shapes of a training; one that is resumed must have the same.
 struct TrainingSetup {
@@ -43,4 +43,4 @@ std::optional<TrainingState> read_state(const std::filesystem::path& file);
 void read_parameters(const std::filesystem::path& file, const TrainingState& state,
                      TrainingDevice& device, TrainedHead& head);
 
-}  // namespace aerie
+}  // namespace aerie::train

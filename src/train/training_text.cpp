@@ -4,7 +4,7 @@
 
 #include "text/chat_template.h"
 
-namespace aerie {
+namespace aerie::train {
 
 namespace {
 
@@ -70,4 +70,4 @@ std::vector<TokenText> pieces_of(const TokenText& text, int positions) {
     return pieces;
 }
 
-}  // namespace aerie
+}  // namespace aerie::train

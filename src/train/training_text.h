@@ -6,7 +6,7 @@
 #include "io/json.h"
 #include "text/tokenizer.h"
 
-namespace aerie {
+namespace aerie::train {
 
 struct TokenText {
     std::vector<int> tokens;
@@ -30,4 +30,4 @@ TokenText plain_text(const Tokenizer& tokenizer, const std::string& text);
 // Cuts a text into pieces of at most `positions` tokens, and drops those without an answer.
 std::vector<TokenText> pieces_of(const TokenText& text, int positions);
 
-}  // namespace aerie
+}  // namespace aerie::train

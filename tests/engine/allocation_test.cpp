@@ -1,6 +1,8 @@
 // The decode loop allocates nothing once it runs: operator new is counted during its cycles.
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "engine/bundled.h"
 #include "host_memory.h"
 
@@ -66,6 +68,50 @@ TEST(Allocation, NoneInTheDecodeLoop) {
                                            << (draft.tree ? "" : " auto") << ", T " << temperature;
                 EXPECT_GE(nodes, draft.method == "none" ? kCycles : kCycles + 1);
             }
+    }
+}
+
+TEST(Allocation, NoneInRoundsOfSeveralSequences) {
+    constexpr int kSequences = 3;
+    DraftOptions lookup_auto = draft_options("lookup");
+    lookup_auto.tree.reset();
+    LoadOptions options = bundled_options(DType::Q8_0);
+    options.together = kSequences;
+    Bundled model(options);
+    const BatchLimits limits = model.limits();
+    for (const DraftOptions& draft :
+         {draft_options("none"), draft_options("eagle2"), auto_options(), lookup_auto}) {
+        const auto drafter = model.model().drafter(draft, limits);
+        if (CostAware* costs = drafter->cost_aware(); costs && !draft.tree)
+            costs->set_costs(kCheapDrafts);
+        KvPool kv(model.backend(), kv_shape(model.target().config(), limits, drafter->reach()));
+        Batch batch(model.backend(), model.target(), kv, *drafter, limits);
+        std::deque<Sequence> sequences;
+        Cycle cycles[kSequences];
+        Cycle* together[kSequences];
+        for (int i = 0; i < kSequences; ++i) {
+            Sequence& sequence =
+                sequences.emplace_back(kv, *drafter, model.target().config().vocab, limits.context);
+            sequence.begin(sampling_at(i == 0 ? 0.0f : 0.8f, uint64_t(i)));
+            sequence.append(model.encode(sixty_prompts()[size_t(i)]));
+            batch.prefill(sequence);
+            cycles[i].sequence = &sequence;
+            together[i] = &cycles[i];
+        }
+        const auto run = [&](int rounds) {
+            for (int i = 0; i < rounds; ++i) {
+                batch.propose(together);
+                for (std::span<Cycle* const> left = together; !left.empty();) {
+                    const size_t count = batch.cycles_of_pass(left);
+                    run_pass(batch, left.first(count));
+                    left = left.subspan(count);
+                }
+            }
+        };
+        run(kWarmUp);
+        begin_count();
+        run(kCycles);
+        EXPECT_EQ(host_requests(), 0u) << draft.method << (draft.tree ? "" : " auto");
     }
 }
 

@@ -22,7 +22,7 @@ struct Texts {
 class Learner {
   public:
     void watch(DraftOptions& draft) {
-        draft.on_level = [this](std::span<Candidate> table, int, int) {
+        draft.on_level = [this](const DraftState&, std::span<Candidate> table, int, int) {
             table_.assign(table.begin(), table.end());
         };
     }

@@ -21,7 +21,7 @@ struct Draft {
 // Lets only the likeliest child of the chain's end run: the tree is a chain, and `drafts` receives
 // the likeliest tokens of each of its levels.
 LevelHook chain_only(std::vector<Draft>& drafts) {
-    return [&](std::span<Candidate> table, int first, int last) {
+    return [&](const DraftState&, std::span<Candidate> table, int first, int last) {
         if (first == 0) drafts.emplace_back();
         std::vector<Candidate> level;
         for (int i = first; i < last; ++i) {

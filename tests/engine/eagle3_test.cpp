@@ -33,7 +33,7 @@ TEST(Eagle3, FirstTrees) {
     Bundled model(options_of(DType::F32));
     std::vector<Candidate> table;
     DraftOptions options = plain_tree();
-    options.on_level = [&](std::span<Candidate> all, int, int) {
+    options.on_level = [&](const DraftState&, std::span<Candidate> all, int, int) {
         table.assign(all.begin(), all.end());
     };
     auto drafting = model.drafting(options);
@@ -75,7 +75,7 @@ class Copies : public testing::Test {
         DraftOptions options = plain_tree();
         Bundled model(wanted);
         std::string text;
-        options.on_level = [&](std::span<Candidate> all, int first, int last) {
+        options.on_level = [&](const DraftState&, std::span<Candidate> all, int first, int last) {
             for (int i = first; i < last; ++i)
                 text += std::to_string(all[size_t(i)].token) + " " +
                         std::to_string(all[size_t(i)].value) + "\n";

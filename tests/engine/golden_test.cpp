@@ -55,7 +55,7 @@ TEST(Golden, Logits) {
 TEST(Golden, FirstTrees) {
     std::vector<Candidate> table;
     DraftOptions draft = draft_options("eagle2");
-    draft.on_level = [&](std::span<Candidate> all, int, int) {
+    draft.on_level = [&](const DraftState&, std::span<Candidate> all, int, int) {
         table.assign(all.begin(), all.end());
     };
     auto drafting = bundled().drafting(draft);

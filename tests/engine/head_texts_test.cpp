@@ -62,11 +62,12 @@ class HeadTexts : public testing::TestWithParam<std::tuple<DType, float>> {
         Session* session = nullptr;
         std::vector<int> truth;  // the whole text
         if (says == Says::wrong)
-            draft.on_level = [](std::span<Candidate> table, int first, int last) {
+            draft.on_level = [](const DraftState&, std::span<Candidate> table, int first,
+                                int last) {
                 for (int i = first; i < last; ++i) table[size_t(i)].token = 7 + i % 10;
             };
         if (says == Says::right)
-            draft.on_level = [&](std::span<Candidate> table, int first, int) {
+            draft.on_level = [&](const DraftState&, std::span<Candidate> table, int first, int) {
                 // The first child of the first node of each level becomes the true token.
                 size_t at = session->sequence().tokens().size();
                 for (int entry = first; (entry = table[size_t(entry)].parent) >= 0;) ++at;

@@ -28,7 +28,7 @@ TEST(HostGrowth, GivesTheTreesOfTheDevice) {
             DraftOptions draft = draft_options(kind);
             const auto device = trees_of(model, draft, temperature);
             int levels = 0;
-            draft.on_level = [&](std::span<Candidate>, int first, int last) {
+            draft.on_level = [&](const DraftState&, std::span<Candidate>, int first, int last) {
                 EXPECT_LT(first, last);
                 ++levels;
             };
@@ -45,7 +45,7 @@ TEST(HostGrowth, DraftsWhatTheHookWrites) {
     Bundled model;
     DraftOptions draft = draft_options("chain");
     draft.chain_length = 3;
-    draft.on_level = [](std::span<Candidate> table, int first, int last) {
+    draft.on_level = [](const DraftState&, std::span<Candidate> table, int first, int last) {
         for (int i = first; i < last; ++i) table[size_t(i)].token = 100 + first;
     };
     for (const TokenTree& tree : trees_of(model, draft, 0)) {

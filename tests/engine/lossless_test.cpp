@@ -107,7 +107,7 @@ TEST_P(Lossless, AutoTreeThatFallsBackAndResumes) {
     prompts_.resize(std::min<size_t>(prompts_.size(), prompt_count() >= 60 ? 8 : 2));
     bool ruin = false;
     DraftOptions draft = auto_options();
-    draft.on_level = [&](std::span<Candidate> table, int first, int last) {
+    draft.on_level = [&](const DraftState&, std::span<Candidate> table, int first, int last) {
         for (int i = first; ruin && i < last; ++i) table[size_t(i)].token = 7 + i % 10;
     };
     // The costs are frozen: the clock of a busy machine decides nothing here.

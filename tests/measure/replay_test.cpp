@@ -80,7 +80,7 @@ class Replay : public testing::Test {
     Count replayed_auto(const MeasuredCosts& costs) {
         ForcedAcceptance forced(record_);
         DraftOptions draft = auto_options();
-        draft.on_level = [&](std::span<Candidate> table, int first, int last) {
+        draft.on_level = [&](const DraftState&, std::span<Candidate> table, int first, int last) {
             forced.level(table, first, last);
         };
         auto drafting = model_.drafting(draft);

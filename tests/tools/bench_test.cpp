@@ -131,6 +131,32 @@ TEST(Bench, MeasuresAShapeWithoutFiles) {
     EXPECT_EQ(field(paper, "tau_is_rescaled"), "true");
 }
 
+// Sequences that share passes replay the record each for itself.
+TEST(Bench, MeasuresSeveralSequences) {
+    const std::vector<std::string> flags = {"-m", "aerie-tiny", "--sequences", "1,3"};
+    const Json json = measured(with(flags, {"--tree", "20,5,4"}));
+    expect_schema(json);
+    const Json::Array& sequences = *json.find("sequences")->array();
+    ASSERT_EQ(sequences.size(), 2u);
+    for (size_t i = 0; i < 2; ++i) {
+        const Json& one = sequences[i];
+        EXPECT_EQ(number(one, "sequences"), i == 0 ? 1 : 3);
+        EXPECT_EQ(number(one, "tree_nodes"), 20);
+        EXPECT_GT(number(one, "tau"), 2);
+        EXPECT_LE(number(one, "tau"), 6);
+        EXPECT_LE(number(one, "min_speedup"), number(one, "speedup"));
+        EXPECT_LE(number(one, "speedup"), number(one, "max_speedup"));
+        EXPECT_GT(number(one, "plain_tokens_per_second"), 0);
+    }
+    EXPECT_GT(number(json, "most_sequences"), 3);
+
+    const Json plain = measured(with(flags, {"--draft", "none"}));
+    const Json& one = plain.find("sequences")->array()->front();
+    EXPECT_GT(number(one, "plain_tokens_per_second"), 0);
+    EXPECT_EQ(one.find("tau"), nullptr);
+    EXPECT_TRUE(measured({}).find("sequences")->array()->empty());
+}
+
 // A level of an EAGLE-3 head reads a quarter of the LM head, because its vocabulary is smaller.
 TEST(Bench, MeasuresEagle3WithoutFiles) {
     const std::vector<std::string> flags = {"--like",    "aerie-tiny", "--layers", "4",

@@ -15,6 +15,9 @@
 namespace aerie::test {
 
 namespace fs = std::filesystem;
+using train::HeadShape;
+using train::TargetOutputs;
+using train::TrainingTexts;
 
 fs::path train_data() {
     const char* given = std::getenv("AERIE_TEST_TRAIN");
@@ -188,7 +191,7 @@ HeadShape shape_of(const std::string& name) {
 
 StartedHead::StartedHead(TrainingDevice& device, const std::string& name)
     : head(device, shape_of(name)), draft_ids(draft_ids_of(name)) {
-    for (const Parameter& parameter : head.parameters())
+    for (const train::Parameter& parameter : head.parameters())
         device.write(parameter.value,
                      std::span<const float>(floats_of(start_of(name), parameter.name)));
 }

@@ -32,7 +32,7 @@ class GoldenTexts {
   public:
     GoldenTexts();
     // The texts that step `step` learns from.
-    TrainingTexts batch(int step) const;
+    train::TrainingTexts batch(int step) const;
 
   private:
     std::vector<std::vector<int>> tokens_;
@@ -52,7 +52,7 @@ class TinyTarget {
     struct Outputs {
         std::vector<double> taps, features, logits;
     };
-    Outputs run(const TrainingTexts& texts);
+    Outputs run(const train::TrainingTexts& texts);
 
     Matrix embedding, lm_head;
     static constexpr int kHidden = 256, kVocab = 4096;
@@ -70,16 +70,16 @@ class TinyTarget {
 struct StartedHead {
     StartedHead(TrainingDevice& device, const std::string& name);
 
-    TrainedHead head;
+    train::TrainedHead head;
     std::vector<int> draft_ids;
 };
 
 // The training inputs of a head with this draft vocabulary, from the outputs of the target. An
 // empty vocabulary is that of EAGLE-2: all tokens, features and goals; `noise` is added to
 // features.
-TargetOutputs outputs_for(TrainingDevice& device, const TrainingTexts& texts,
-                          const TinyTarget::Outputs& made, std::span<const int> draft_ids,
-                          std::span<const float> noise = {});
+train::TargetOutputs outputs_for(TrainingDevice& device, const train::TrainingTexts& texts,
+                                 const TinyTarget::Outputs& made, std::span<const int> draft_ids,
+                                 std::span<const float> noise = {});
 
 // Compares a tensor with its summary in a record, as tests/data/train/README.md bounds it: values
 // against `tolerance` times the norm `scale` (0: the tensor's own L2 norm).

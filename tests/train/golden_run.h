@@ -18,23 +18,23 @@ class TrainingRun {
     TrainingRun(std::unique_ptr<TrainingDevice> device, const std::string& name)
         : device_(std::move(device)), target_(*device_), started_(*device_, name), name_(name) {
         if (name.starts_with("eagle3"))
-            eagle3_ = std::make_unique<Eagle3Loss>(*device_, started_.head, target_.embedding,
-                                                   kTest, kRows);
+            eagle3_ = std::make_unique<train::Eagle3Loss>(*device_, started_.head,
+                                                          target_.embedding, kTest, kRows);
         else {
-            eagle2_ = std::make_unique<Eagle2Loss>(*device_, started_.head, target_.embedding,
-                                                   target_.lm_head, kRows);
+            eagle2_ = std::make_unique<train::Eagle2Loss>(
+                *device_, started_.head, target_.embedding, target_.lm_head, kRows);
             noise_ = floats_of(train_data() / "noise", "noise");
         }
     }
 
     // The gradients of a step, and its loss.
     double loss(int step, bool is_noisy = true) {
-        const TrainingTexts texts = texts_.batch(step);
+        const train::TrainingTexts texts = texts_.batch(step);
         std::span<const float> noise;
         const size_t count = size_t(kRows) * 256;
         if (eagle2_ && is_noisy && step < 2)
             noise = std::span(noise_).subspan(size_t(step) * count, count);
-        const TargetOutputs outputs =
+        const train::TargetOutputs outputs =
             outputs_for(*device_, texts, target_.run(texts), started_.draft_ids, noise);
         started_.head.clear_gradients();
         return eagle3_ ? eagle3_->run(texts, outputs) : eagle2_->run(texts, outputs);
@@ -46,25 +46,25 @@ class TrainingRun {
         device_->read(m, read);
         return read;
     }
-    TrainedHead& head() { return started_.head; }
+    train::TrainedHead& head() { return started_.head; }
     std::vector<int> hits() const {
         std::vector<int> found;
         if (eagle2_) found.push_back(eagle2_->classification().hits);
         if (eagle3_)
-            for (const DepthLoss& depth : eagle3_->depths()) found.push_back(depth.hits);
+            for (const train::DepthLoss& depth : eagle3_->depths()) found.push_back(depth.hits);
         return found;
     }
     std::vector<int> counted() const {
         std::vector<int> found;
         if (eagle2_) found.push_back(eagle2_->classification().rows);
         if (eagle3_)
-            for (const DepthLoss& depth : eagle3_->depths()) found.push_back(depth.rows);
+            for (const train::DepthLoss& depth : eagle3_->depths()) found.push_back(depth.rows);
         return found;
     }
 
   private:
     static constexpr int kRows = 4 * 191;
-    static constexpr TrainingTimeTest kTest{4, 0.8};
+    static constexpr train::TrainingTimeTest kTest{4, 0.8};
     static constexpr AdamW kRule{.rate = 1e-3};
 
     std::unique_ptr<TrainingDevice> device_;
@@ -72,8 +72,8 @@ class TrainingRun {
     StartedHead started_;
     std::string name_;
     GoldenTexts texts_;
-    std::unique_ptr<Eagle3Loss> eagle3_;
-    std::unique_ptr<Eagle2Loss> eagle2_;
+    std::unique_ptr<train::Eagle3Loss> eagle3_;
+    std::unique_ptr<train::Eagle2Loss> eagle2_;
     std::vector<float> noise_;
 };
 
@@ -100,7 +100,7 @@ inline void expect_first_step(TrainingRun& run, const Golden& golden, double los
     for (size_t d = 0; d < hits.size(); ++d) EXPECT_NEAR(hits[d], wanted[d], hits_apart);
     const Json& gradients = golden.at({"first_step", "f64", "gradients"});
     ASSERT_EQ(gradients.object()->size(), run.head().parameters().size());
-    for (const Parameter& parameter : run.head().parameters())
+    for (const train::Parameter& parameter : run.head().parameters())
         expect_summary(*gradients.find(parameter.name), run.values(parameter.gradient),
                        gradient_error, parameter.name);
 }

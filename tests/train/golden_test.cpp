@@ -27,7 +27,7 @@ TEST_P(GoldenTraining, TwentyStepsInFloats) {
     const Json::Array& steps = *golden.at({"steps_f64"}).array();
     ASSERT_EQ(steps.size(), 20u);
     std::vector<std::vector<double>> before;
-    for (const Parameter& parameter : run.head().parameters())
+    for (const train::Parameter& parameter : run.head().parameters())
         before.push_back(run.values(parameter.value));
     for (size_t i = 0; i < steps.size(); ++i) {
         const double loss = run.loss(int(i)), want = steps[i].find("loss")->number();
@@ -37,7 +37,7 @@ TEST_P(GoldenTraining, TwentyStepsInFloats) {
         for (size_t d = 0; d < hits.size(); ++d) EXPECT_NEAR(hits[d], wanted[d], 2) << "step " << i;
         if (i == 0) {
             const Json& gradients = golden.at({"first_step", "f64", "gradients"});
-            for (const Parameter& parameter : run.head().parameters())
+            for (const train::Parameter& parameter : run.head().parameters())
                 expect_summary(*gradients.find(parameter.name), run.values(parameter.gradient),
                                1e-4, parameter.name);
         }
@@ -48,7 +48,7 @@ TEST_P(GoldenTraining, TwentyStepsInFloats) {
     EXPECT_NEAR(loss, want, 1e-5 * want);
     const Json& after = golden.at({"after", "f64", "parameters"});
     for (size_t p = 0; p < before.size(); ++p) {
-        const Parameter& parameter = run.head().parameters()[p];
+        const train::Parameter& parameter = run.head().parameters()[p];
         const std::vector<double> now = run.values(parameter.value);
         double way = 0;
         for (size_t i = 0; i < now.size(); ++i) way += std::pow(now[i] - before[p][i], 2);

@@ -14,6 +14,10 @@
 namespace aerie::test {
 namespace {
 
+using train::TargetOutputs;
+using train::TrainedHead;
+using train::TrainingTexts;
+
 class Gradients : public testing::Test {
   protected:
     Matrix zeros(int rows, int cols) { return device_->allocate(rows, cols); }
@@ -268,16 +272,16 @@ class WholeLoss : public Gradients {
         return made;
     }
     std::unique_ptr<TrainedHead> head(bool is_eagle3) {
-        auto made = std::make_unique<TrainedHead>(*device_,
-                                                  HeadShape{.hidden = kHidden,
-                                                            .intermediate = 10,
-                                                            .heads = 4,
-                                                            .kv_heads = 2,
-                                                            .head_dim = 6,
-                                                            .taps = 3,
-                                                            .vocab = kVocab,
-                                                            .draft_vocab = is_eagle3 ? kDraft : 0});
-        for (const Parameter& parameter : made->parameters()) {
+        auto made = std::make_unique<TrainedHead>(
+            *device_, train::HeadShape{.hidden = kHidden,
+                                       .intermediate = 10,
+                                       .heads = 4,
+                                       .kv_heads = 2,
+                                       .head_dim = 6,
+                                       .taps = 3,
+                                       .vocab = kVocab,
+                                       .draft_vocab = is_eagle3 ? kDraft : 0});
+        for (const train::Parameter& parameter : made->parameters()) {
             const bool is_norm = parameter.name.ends_with("norm.weight");
             const Matrix start =
                 random(parameter.value.rows, parameter.value.cols, is_norm, is_norm ? 0.1 : 0.4);
@@ -289,7 +293,7 @@ class WholeLoss : public Gradients {
         head.clear_gradients();
         run();
         std::vector<Matrix> claimed;
-        for (const Parameter& parameter : head.parameters()) {
+        for (const train::Parameter& parameter : head.parameters()) {
             claimed.push_back(zeros(parameter.value.rows, parameter.value.cols));
             device_->add(claimed.back(), parameter.gradient);
         }
@@ -302,14 +306,14 @@ class WholeLoss : public Gradients {
 TEST_F(WholeLoss, OfEagle3) {
     Toy made = toy(true);
     const auto trained = head(true);
-    Eagle3Loss loss(*device_, *trained, made.embedding, {4, 0.8}, 20);
+    train::Eagle3Loss loss(*device_, *trained, made.embedding, {4, 0.8}, 20);
     expect_gradients(*trained, [&] { return loss.run(made.texts, made.outputs); });
 }
 
 TEST_F(WholeLoss, OfEagle2) {
     Toy made = toy(false);
     const auto trained = head(false);
-    Eagle2Loss loss(*device_, *trained, made.embedding, made.lm_head, 20);
+    train::Eagle2Loss loss(*device_, *trained, made.embedding, made.lm_head, 20);
     expect_gradients(*trained, [&] { return loss.run(made.texts, made.outputs); });
 }
 

@@ -15,6 +15,8 @@ namespace aerie::test {
 namespace {
 
 namespace fs = std::filesystem;
+using train::Learner;
+using train::LearnerOptions;
 
 constexpr int kAnswer = 24;  // tokens
 

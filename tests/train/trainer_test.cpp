@@ -17,6 +17,10 @@ namespace aerie::test {
 namespace {
 
 namespace fs = std::filesystem;
+using train::DraftVocabulary;
+using train::Evaluation;
+using train::TrainedHead;
+using train::TrainingTexts;
 
 // The texts of the records: the last four are held out.
 struct Texts {
@@ -38,7 +42,7 @@ constexpr int kSteps = 40;
 // A run of the trainer on aerie-tiny.
 class Training {
   public:
-    explicit Training(bool is_eagle3, const TrainingPlan& plan)
+    explicit Training(bool is_eagle3, const train::TrainingPlan& plan)
         : model_(bundled_options(DType::F16, DType::F16)),
           vocabulary_(is_eagle3
                           ? DraftVocabulary::most_frequent(texts_.learnt, TinyTarget::kVocab, 1024)
@@ -61,27 +65,27 @@ class Training {
             device_->write(m, std::span<const float>(values));
             return m;
         };
-        initialise(*device_, head_, vocabulary_, lm_head, 5);
-        trainer_ = std::make_unique<Trainer>(*device_, head_, reader_, vocabulary_, matrix(table),
-                                             matrix(lm_head), plan, 192);
+        train::initialise(*device_, head_, vocabulary_, lm_head, 5);
+        trainer_ = std::make_unique<train::Trainer>(*device_, head_, reader_, vocabulary_,
+                                                    matrix(table), matrix(lm_head), plan, 192);
     }
 
     double step() { return trainer_->step(texts_.learnt, double(trainer_->steps()) / kSteps); }
     Evaluation evaluate() { return trainer_->evaluate(texts_.held_out); }
     void write(const fs::path& folder) {
-        write_head(folder, *device_, head_,
-                   {model_.target().config(), vocabulary_, taps_, DType::F16});
+        train::write_head(folder, *device_, head_,
+                          {model_.target().config(), vocabulary_, taps_, DType::F16});
     }
     std::vector<double> parameters() {
         std::vector<double> all;
-        for (const Parameter& parameter : head_.parameters()) {
+        for (const train::Parameter& parameter : head_.parameters()) {
             std::vector<double> values(parameter.value.size());
             device_->read(parameter.value, values);
             all.insert(all.end(), values.begin(), values.end());
         }
         return all;
     }
-    TrainedHead& head() { return head_; }
+    train::TrainedHead& head() { return head_; }
     TrainingDevice& device() { return *device_; }
 
   private:
@@ -90,12 +94,12 @@ class Training {
     std::unique_ptr<TrainingDevice> device_ = cpu::open_training(cpu::Precision::f32, 2);
     DraftVocabulary vocabulary_;
     Taps taps_;
-    TargetReader reader_;
+    train::TargetReader reader_;
     TrainedHead head_;
-    std::unique_ptr<Trainer> trainer_;
+    std::unique_ptr<train::Trainer> trainer_;
 };
 
-constexpr TrainingPlan kPlan{.batch_rows = 384, .rate = 2e-3, .test = {3, 0.8}, .seed = 3};
+constexpr train::TrainingPlan kPlan{.batch_rows = 384, .rate = 2e-3, .test = {3, 0.8}, .seed = 3};
 
 class Trains : public testing::TestWithParam<bool> {};
 
@@ -141,11 +145,12 @@ TEST_P(Reads, WhatTheTargetComputes) {
     const DraftVocabulary vocabulary =
         is_eagle3 ? DraftVocabulary::of(started.draft_ids, TinyTarget::kVocab)
                   : DraftVocabulary::all(TinyTarget::kVocab);
-    TargetReader reader(model.backend(), model.target(), *device, 192,
-                        is_eagle3 ? Taps{2, 3, 5} : Taps{6}, !is_eagle3);
+    train::TargetReader reader(model.backend(), model.target(), *device, 192,
+                               is_eagle3 ? Taps{2, 3, 5} : Taps{6}, !is_eagle3);
     const TrainingTexts texts = GoldenTexts().batch(1);
-    const TargetOutputs got = reader.read(texts, vocabulary);
-    const TargetOutputs want = outputs_for(*device, texts, target.run(texts), started.draft_ids);
+    const train::TargetOutputs got = reader.read(texts, vocabulary);
+    const train::TargetOutputs want =
+        outputs_for(*device, texts, target.run(texts), started.draft_ids);
     // Targets and what can be said are made for the rows that count alone.
     std::vector<bool> counts;
     for (const std::vector<bool>& mask : texts.mask)
@@ -177,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Reads, testing::Bool(),
                          [](const auto& info) { return info.param ? "eagle3" : "eagle2"; });
 
 TEST(Noise, IsUniform) {
-    const std::vector<float> noise = uniform_noise(10'000, 0.1, 3);
+    const std::vector<float> noise = train::uniform_noise(10'000, 0.1, 3);
     double sum = 0, squares = 0;
     for (const float n : noise) {
         ASSERT_LE(std::abs(n), 0.1f);
@@ -199,7 +204,7 @@ class Appended : public testing::Test {
   protected:
     TestFolder folder_;
     fs::path file_ = folder_.path() / "texts.jsonl";
-    TextFile open() { return TextFile(file_, "tiny", 100); }
+    train::TextFile open() { return train::TextFile(file_, "tiny", 100); }
     std::string refused() {
         try {
             open();
@@ -212,9 +217,9 @@ class Appended : public testing::Test {
 
 TEST_F(Appended, ComesBack) {
     open().append("a", "code", {1, 2, 3}, {false, true, true});
-    TextFile file = open();
+    train::TextFile file = open();
     file.append("b", "", {4, 5}, {false, true});
-    const TextFile read = open();
+    const train::TextFile read = open();
     EXPECT_EQ(read.texts().tokens, (std::vector<std::vector<int>>{{1, 2, 3}, {4, 5}}));
     EXPECT_EQ(read.texts().mask,
               (std::vector<std::vector<bool>>{{false, true, true}, {false, true}}));

@@ -2,6 +2,8 @@
 // the host's costs there; the times of a driver that runs on the CPU do not show them.
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "engine/bundled.h"
 #include "vulkan/device.h"
 #include "vulkan/test_device.h"
@@ -121,7 +123,7 @@ TEST_F(CycleCounts, OfATreeThatTheHostDecides) {
     int levels = 0, most = 0;
     DraftOptions draft = draft_options("eagle2");
     draft.tree.reset();
-    draft.on_level = [&](auto...) { ++levels; };
+    draft.on_level = [&](auto&&...) { ++levels; };
     for (const Sampling& sampling : kSamplings)
         for_cycles(draft, sampling, [&](int cycle, const Counts& counts) {
             EXPECT_LE(counts.submissions, levels + 1) << cycle;
@@ -131,6 +133,41 @@ TEST_F(CycleCounts, OfATreeThatTheHostDecides) {
             levels = 0;
         });
     EXPECT_GT(most, 1);
+}
+
+// Several sequences share each submission: one of the target, and one for each level of the head.
+TEST_F(CycleCounts, OfSeveralSequences) {
+    LoadOptions options = bundled_options(DType::Q8_0);
+    options.together = 3;
+    model_.emplace(options, open_staged());
+    const BatchLimits limits = model_->limits();
+    for (const std::string method : {"none", "eagle2"}) {
+        DraftOptions draft = draft_options(method);
+        draft.tree = TreeShape{20, 5, 4};  // three of them fit into a pass
+        const auto drafter = model_->model().drafter(draft, limits);
+        KvPool kv(model_->backend(), kv_shape(model_->target().config(), limits, drafter->reach()));
+        Batch batch(model_->backend(), model_->target(), kv, *drafter, limits);
+        std::deque<Sequence> sequences;
+        std::vector<Cycle> cycles(3);
+        std::vector<Cycle*> together;
+        for (Cycle& cycle : cycles) {
+            Sequence& sequence = sequences.emplace_back(
+                kv, *drafter, model_->target().config().vocab, limits.context);
+            sequence.begin({});
+            sequence.append(model_->encode(sixty_prompts()[sequences.size()]));
+            batch.prefill(sequence);
+            cycle.sequence = &sequence;
+            together.push_back(&cycle);
+        }
+        for (int round = 0; round < 8; ++round) {
+            const Counts counts = counts_of([&] {
+                batch.propose(together);
+                run_pass(batch, together);
+            });
+            EXPECT_LE(counts.submissions, method == "none" ? 1 : draft.tree->levels + 1) << round;
+            EXPECT_EQ(counts.waits, counts.submissions) << round;
+        }
+    }
 }
 
 // A whole matrix is copied as one region, a part of its columns as one region per row; either is

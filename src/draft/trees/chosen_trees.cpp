@@ -277,7 +277,7 @@ class ChosenTrees final : public TreeDrafter, CostAware {
     TreeShape most_;
     int context_;  // most positions of a sequence searched for grafts; 0: no grafts
     Clock clock_;
-    std::vector<Proposal> proposals_;  // those that grow
+    std::vector<Proposal> proposals_;  // the proposals whose trees grow
     std::vector<Candidate> grafted_;   // the head's table with the grafts appended
     std::shared_ptr<CycleCosts> costs_ = std::make_shared<CycleCosts>();
 };

@@ -44,7 +44,7 @@ class CostCurve {
 // The round that a sequence shares with others.
 struct RoundShape {
     int sequences = 1;  // all of them
-    int drafting = 1;   // those that draft
+    int drafting = 1;   // the sequences that draft
     int rows = 1;       // rows of a tree, on the average
 };
 

@@ -210,7 +210,8 @@ bool TreeGrower::go_on(std::span<const TreeToGrow> trees, int top_k) {
         if (tree.is_over) continue;
         if (tree.chance) draw(tree, top_k, *trees[i].request->drawn);
         append_level(tree, top_k);
-        if (on_level_) on_level_(tree.table, tree.first, int(tree.table.size()));
+        if (on_level_)
+            on_level_(trees[i].request->state, tree.table, tree.first, int(tree.table.size()));
         tree.frontier.clear();
         trees[i].choose(tree.table, tree.first, tree.frontier);
         tree.is_over = tree.frontier.empty();
