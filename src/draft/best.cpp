@@ -94,7 +94,7 @@ class Best final : public Drafter, CostAware {
         for (const Part& part : parts_) part.costs->begin_round(round);
     }
     void saw_pass(int rows, double seconds) override {
-        costs_.saw_verify(rows, seconds);
+        costs_.saw_shared_pass(rows, seconds);
         for (const Part& part : parts_) part.costs->saw_pass(rows, seconds);
     }
     // Lookup keeps the account, and lends it to the head that drafts in its place.

@@ -161,7 +161,8 @@ RoundShape Batch::round_of(std::span<Cycle* const> cycles) const {
     for (const Cycle* cycle : cycles) round.drafting += cycle->sequence->answer().drafts;
     round.drafting = std::max(1, round.drafting);
     if (!in_pass_.empty())
-        round.rows = std::max(1, (int(rows_.size()) - first_scored_) / int(in_pass_.size()));
+        round.rows =
+            std::max(1.0, double(int(rows_.size()) - first_scored_) / double(in_pass_.size()));
     return round;
 }
 

@@ -94,6 +94,23 @@ TEST(CycleCosts, FrozenOnesNeverMove) {
     }
 }
 
+// A row delays all sequences of a round; timings of shared passes change the speed alone.
+TEST(CycleCosts, ARowOfARoundCostsEachSequenceItsDelay) {
+    CycleCosts costs(kMeasured);
+    costs.begin_round({.sequences = 4, .drafting = 2, .rows = 1.5});
+    const auto expect_costs = [&] {
+        EXPECT_DOUBLE_EQ(costs.verify(1), 1);
+        EXPECT_DOUBLE_EQ(costs.verify(3), 1 + 4 * (6.5 - 5.5) / 5);  // 7 rows instead of 5
+        EXPECT_DOUBLE_EQ(costs.level(1), 4 * 0.5 / 5 / 2);           // both share 2 rows
+    };
+    expect_costs();
+    for (int i = 0; i < 1000; ++i) costs.saw_shared_pass(5 + i % 3, i % 2 == 0 ? 4 : 20);
+    expect_costs();
+    for (int i = 0; i < 1000; ++i) costs.saw_shared_pass(6, 2 * 6.0);
+    expect_costs();
+    EXPECT_NEAR(costs.of(1), 4.0 / 5 / 2, 1e-6) << "the machine is half as fast";
+}
+
 // Without complete measurements the built-in guesses hold until the first timing gives them a unit.
 TEST(CycleCosts, HalfAMeasurementIsNone) {
     const CycleCosts none, half(MeasuredCosts{{{1, 5.0}}, {}});

@@ -81,7 +81,7 @@ class Lookup final : public Drafter, CostAware {
     double cost_correction() const override { return costs_->correction(); }
     double pass_cost(int rows) const override { return costs_->verify(rows); }
     void begin_round(const RoundShape& round) override { costs_->begin_round(round); }
-    void saw_pass(int rows, double seconds) override { costs_->saw_verify(rows, seconds); }
+    void saw_pass(int rows, double seconds) override { costs_->saw_shared_pass(rows, seconds); }
     Account& account(DraftState& state) override { return state_of(state).policy.account(); }
     TreePlan planned(const DraftState& state) const override {
         return static_cast<const State&>(state).policy.planned();

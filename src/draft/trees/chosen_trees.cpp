@@ -93,7 +93,7 @@ class ChosenTrees final : public TreeDrafter, CostAware {
     double cost_correction() const override { return costs_->correction(); }
     double pass_cost(int rows) const override { return costs_->verify(rows); }
     void begin_round(const RoundShape& round) override { costs_->begin_round(round); }
-    void saw_pass(int rows, double seconds) override { costs_->saw_verify(rows, seconds); }
+    void saw_pass(int rows, double seconds) override { costs_->saw_shared_pass(rows, seconds); }
     Account& account(DraftState& state) override { return policy_of(state).account(); }
     TreePlan planned(const DraftState& state) const override {
         return static_cast<const ChosenState&>(state).policy.planned();

@@ -71,14 +71,26 @@ double CycleCosts::correction() const {
     return most;
 }
 
+// A single interrupted pass must count for no more than a slow one.
+double CycleCosts::ratio_of(const CostCurve& curve, int rows, double seconds) const {
+    return std::clamp(seconds / (speed_ * curve.at(rows)), 0.5, 2.0);
+}
+
+void CycleCosts::saw_shared_pass(int rows, double seconds) {
+    if (frozen_ || !(seconds > 0)) return;
+    if (speed_ == 0)
+        speed_ = seconds / measured_verify_.at(rows);
+    else
+        speed_ *= 1 + (ratio_of(measured_verify_, rows, seconds) - 1) * kSpeedStep;
+}
+
 void CycleCosts::saw(CostCurve& curve, int rows, double seconds) {
     if (frozen_ || !(seconds > 0)) return;
     if (speed_ == 0) {
         if (&curve != &verify_) return;  // drafting may cost next to nothing
         speed_ = seconds / curve.at(rows);
     }
-    // A single interrupted pass must count for no more than a slow one.
-    const double ratio = std::clamp(seconds / (speed_ * curve.at(rows)), 0.5, 2.0);
+    const double ratio = ratio_of(curve, rows, seconds);
     // The time of a lookup, a thousandth of a pass, says nothing of the machine's speed: it depends
     // on what lies in the caches. Where costs are assumed, a lookup is known by its time alone.
     constexpr double kLeastShare = 0.02;

@@ -45,7 +45,7 @@ class CostCurve {
 struct RoundShape {
     int sequences = 1;  // all of them
     int drafting = 1;   // the sequences that draft
-    int rows = 1;       // rows of a tree, on the average
+    double rows = 1;    // rows of a tree, on the average
 };
 
 // Costs in plain cycles: the unit is a target pass over one row for each sequence of the round. A
@@ -63,8 +63,8 @@ class CycleCosts {
     // A pass in which this sequence has a tree of `rows`.
     double verify(int rows) const {
         if (round_.sequences == 1) return verify_.at(rows) / verify_.at(1);
-        const int others = (round_.sequences - 1) * round_.rows;
-        return 1 + in_rounds(verify_.at(others + rows) - verify_.at(others + 1));
+        const int others = int((round_.sequences - 1) * round_.rows);
+        return 1 + in_rounds(measured_verify_.at(others + rows) - measured_verify_.at(others + 1));
     }
     // A level of `rows` for each of the sequences that draft, which share its time.
     double level(int rows) const {
@@ -82,6 +82,10 @@ class CycleCosts {
     }
 
     void saw_verify(int rows, double seconds) { saw(verify_, rows, seconds); }
+    // A pass that several sequences shared. It corrects the speed alone: their costs are
+    // differences between points of the curve, as many times as there are sequences, and
+    // corrections of single points would make them mostly noise.
+    void saw_shared_pass(int rows, double seconds);
     void saw_level(int rows, double seconds) { saw(level_, rows, seconds); }
     void saw_root(int rows, double seconds) { saw(root_, rows, seconds); }
     // The largest factor, at least 1, by which timings have corrected a measured cost up or down.
@@ -91,8 +95,10 @@ class CycleCosts {
     void saw(CostCurve& curve, int rows, double seconds);
     // Seconds by which a round becomes longer, as cycles that its sequences lose.
     double in_rounds(double seconds) const {
-        return round_.sequences * seconds / verify_.at(round_.sequences);
+        const CostCurve& passes = round_.sequences == 1 ? verify_ : measured_verify_;
+        return round_.sequences * seconds / passes.at(round_.sequences);
     }
+    double ratio_of(const CostCurve& curve, int rows, double seconds) const;
 
     CostCurve verify_, level_, root_;
     CostCurve measured_verify_, measured_level_;
