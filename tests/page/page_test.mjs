@@ -79,7 +79,7 @@ async function keyboard({ url }) {
   const { page, faults, close } = await open(browser, url);
   const seen = [];
   await page.focus(".skip");
-  for (let i = 0; i < 13; ++i) {
+  for (let i = 0; i < 14; ++i) {
     const name = await focused(page);
     seen.push(name);
     const outline = await page.evaluate(() => {
@@ -89,7 +89,7 @@ async function keyboard({ url }) {
     if (i > 0) assert.ok(outline, name + " does not show its focus");
     await page.keyboard.press("Tab");
   }
-  const order = ["#prompt", "#chat", "#race", "model", "talks", "new", "theme", "settings", "log", "prompt", "send", "shade", "draft"];
+  const order = ["#prompt", "#chat", "#race", "model", "two", "talks", "new", "theme", "settings", "log", "prompt", "send", "shade", "draft"];
   assert.deepEqual(seen, order);
   await page.focus("#draft");
   await page.keyboard.press("Space");
@@ -109,6 +109,44 @@ async function keyboard({ url }) {
   await page.keyboard.press("Enter");
   await answered(page, 1);
   assert.equal(await page.$$eval(".answer [data-depth]", (spans) => spans.length), 0, "drafted although it is switched off");
+  assert.deepEqual(faults, []);
+  await close();
+}
+
+// Two chats ask at the same time; each keeps its own conversation, also over a reload.
+async function two_chats({ url }) {
+  const { page, faults, close } = await open(browser, url);
+  await set(page, { "#seed": 7, "#temperature": 0, "#max-tokens": 60 });
+  await page.click("#two");
+  const framed = async () => {
+    const frame = await (await page.waitForSelector("#beside:not([hidden])")).contentFrame();
+    await frame.waitForSelector("#prompt");
+    return frame;
+  };
+  let frame = await framed();
+  assert.equal(await frame.$eval("nav", (node) => getComputedStyle(node).display), "none");
+  await frame.type("#prompt", kQuestions[1]);
+  await page.type("#prompt", kQuestions[0]);
+  await frame.$eval("#composer", (form) => form.requestSubmit());
+  await page.keyboard.press("Enter");
+  await answered(page, 1);
+  await answered(frame, 1);
+  const left = await answerTexts(page), right = await answerTexts(frame);
+  assert.equal(left[0], await chatOfApi(url, { messages: [{ role: "user", content: kQuestions[0] }], temperature: 0, max_tokens: 60 }));
+  assert.equal(await text(frame, ".user"), kQuestions[1]);
+  await picture(page, "two-chats");
+  const widths = await page.evaluate(() => ["#chat-view", "#beside"].map((id) => document.querySelector(id).getBoundingClientRect().width));
+  assert.ok(Math.abs(widths[0] - widths[1]) < 4, "not side by side: " + widths);
+  await page.click("#theme");
+  await frame.waitForFunction(() => document.documentElement.dataset.colours === "dark");
+  await page.reload();
+  frame = await framed();
+  await answered(page, 1);
+  await answered(frame, 1);
+  assert.deepEqual([await answerTexts(page), await answerTexts(frame)], [left, right], "a reload changed a conversation");
+  assert.deepEqual(await findings(page), []);
+  await page.click("#two");
+  assert.equal(await page.$eval("#beside", (node) => node.hidden), true);
   assert.deepEqual(faults, []);
   await close();
 }
@@ -317,7 +355,7 @@ try {
   for (const test of kTalkTests) await run(test, servers[0]);
   servers.push(await serve(program, ["-m", thinking_model(), "--draft", "none"]));
   await run(function begun_thoughts(server) { return begun_thought(browser, server); }, servers.at(-1));
-  for (const test of [conversation, keyboard, race, hostile, sizes, ten_thousand_drafted]) await run(test, servers[0]);
+  for (const test of [conversation, keyboard, two_chats, race, hostile, sizes, ten_thousand_drafted]) await run(test, servers[0]);
   await run(full_context);
   const random = path.join(folder, "random");
   execFileSync(program, ["synth", "--like", "llama-3.1-8b", "--hidden", "64", "--intermediate", "128", "--layers", "2",

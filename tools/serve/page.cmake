@@ -2,7 +2,7 @@
 # matches them.
 set(PAGE_PARTS page.html page.css)
 set(PAGE_SCRIPTS source.js highlight.js formulas.js thoughts.js markdown_inline.js markdown_leaves.js markdown.js server.js
-  state.js history.js answer_view.js model.js chat.js talks.js race.js main.js)
+  state.js history.js answer_view.js model.js chat.js talks.js race.js beside.js main.js)
 
 # A hash in the form of the header: three hexadecimal digits become two of base64.
 function(base64_sha256 name text)

@@ -37,6 +37,8 @@ function beginColours() {
   const kept = stored(() => localStorage, kThemeName);
   setColours(["light", "dark"].includes(kept) ? kept : "");
   systemIsDark.addEventListener("change", () => setColours(document.documentElement.dataset.colours ?? ""));
+  // Another page of this server has changed it.
+  addEventListener("storage", ({ key, newValue }) => key === kThemeName && setColours(newValue ?? ""));
   find("#theme").addEventListener("click", () => chooseColours(isDark() ? "light" : "dark"));
   for (const radio of document.querySelectorAll("[name=colours]"))
     radio.addEventListener("change", () => chooseColours(radio.value));
@@ -100,6 +102,7 @@ beginColours();
 beginSettings();
 beginChat();
 beginTalks();
+beginBeside();
 beginRace();
 watch.begin();
 showView();

@@ -1,6 +1,8 @@
 // State that survives a reload. The settings and the key stay in this tab; talks are kept in the history, too.
 
-const kStateName = "aerie", kThemeName = "aerie-colours", kShadeName = "aerie-shade";
+const kBesideAddress = "/?beside";
+const isBeside = location.pathname + location.search === kBesideAddress;  // see beside.js
+const kStateName = isBeside ? "aerie-beside" : "aerie", kThemeName = "aerie-colours", kShadeName = "aerie-shade";
 
 const settings = { system: "", temperature: "", top_p: "", top_k: "", min_p: "", repetition_penalty: "", frequency_penalty: "",
                    presence_penalty: "", seed: "", max_tokens: "", draft: true, key: "" };
