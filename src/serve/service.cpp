@@ -275,11 +275,11 @@ void Service::model(const HttpRequest& request, const std::shared_ptr<Exchange>&
 void Service::metrics(const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
     const int read = schedule_.waiting();  // first, so that no request is counted twice
     const int waiting = read + workers_.waiting();
-    exchange->reply({.type = "text/plain; version=0.0.4; charset=utf-8",
-                     .body = metrics_.text(
-                         {schedule_.begun(), waiting, cache_.idle(), connections_,
-                          failed_connections_, model_->pages(), model_->used_pages()},
-                         model_->pass_counts())});
+    exchange->reply(
+        {.type = "text/plain; version=0.0.4; charset=utf-8",
+         .body = metrics_.text({schedule_.begun(), waiting, cache_.idle(), connections_,
+                                failed_connections_, model_->pages(), model_->used_pages()},
+                               model_->pass_counts())});
 }
 
 // Saved configurations of clients name any model, such as "gpt-4o"; one model is served.

@@ -133,7 +133,7 @@ TEST_F(Replay, GivesTheTauOfGenerationWithFixedTrees) {
 }
 
 // Rounds values as the record does.
-void round_values(std::span<Candidate> table, int first, int last) {
+void round_values(const DraftState&, std::span<Candidate> table, int first, int last) {
     for (int i = first; i < last; ++i) {
         Candidate& candidate = table[size_t(i)];
         candidate.value = candidate.log_prob = as_recorded(candidate.log_prob);
