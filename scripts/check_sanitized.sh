@@ -19,7 +19,7 @@ run_sanitized() { ctest --test-dir "build-$1" --output-on-failure --no-tests=err
 together() { printf '%s\0' "$@" | xargs -0 -P "$(nproc)" -I{} bash -c '{}'; }
 
 # Instrumented code is ten times slower: one prompt of one column of the bit-identity matrix.
-export AERIE_TEST_PROMPTS=1 AERIE_TEST_RUNS=1000
+export AERIE_TEST_PROMPTS=1 AERIE_TEST_RUNS=1000 AERIE_TEST_SCHEDULES=20
 column="--from=lossless_test.cpp '--gtest_filter=*EveryDrafter/q8_0_by_q4_0_sampled'"
 
 # Vulkan's drivers are not instrumented; portable kernels are the templates of AVX2's. Stack frames stay on the stack:
@@ -27,7 +27,7 @@ column="--from=lossless_test.cpp '--gtest_filter=*EveryDrafter/q8_0_by_q4_0_samp
 export ASAN_OPTIONS=detect_stack_use_after_return=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 programs=(core_test io_test text_test bpe_test jinja_test gguf_hostile_test model_test draft_test engine_test ops_test
   talk_file_test serve_test sockets_test api_test api_faults_test bad_input_test)
-tests='core_test|io_test|text_test|bpe_test|jinja_test|gguf_hostile_test|model_test|draft_test|accept_test|convert_test|hostile_(files|heads)_test|limits_test|ops_(avx2|test)|talk_file_test|serve_test|sockets_test|api_test|api_faults_test|bad_input_test'
+tests='core_test|io_test|text_test|bpe_test|jinja_test|gguf_hostile_test|model_test|draft_test|accept_test|schedules_test|fairness_test|convert_test|hostile_(files|heads)_test|limits_test|ops_(avx2|test)|talk_file_test|serve_test|sockets_test|api_test|api_faults_test|bad_input_test'
 if [ -n "$all" ]; then
   programs+=(simt_ops_test)
   tests+='|ops_(avxvnni|avx512|amx|portable)|simt_quick_test'
