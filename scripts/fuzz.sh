@@ -13,14 +13,7 @@ cmake -S . -B $build -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Re
     -DCMAKE_CXX_FLAGS=-fno-sanitize-recover=all >/dev/null
 ninja -C $build fuzz_targets >$build/build.log || { cat $build/build.log; exit 1; }
 mkdir -p $build/found
-$build/tests/fuzz/fuzz_seeds $build/seeds
-mkdir -p $build/seeds/json_config
-for config in models/*/*config.json; do
-    cp "$config" "$build/seeds/json_config/$(echo "$config" | tr / _)"
-done
-
-mkdir -p $build/seeds/jinja
-cp tests/data/jinja/*.jinja $build/seeds/jinja
+$build/tests/fuzz/fuzz_seeds $build/seeds .
 
 failed=0
 for target in $targets; do

@@ -38,7 +38,7 @@ void check_messages(const Json& messages) {
 
 void check(const CompletionRequest& request) {
     expect(request.choices >= 1 && request.choices <= 8);
-    expect(!request.max_tokens || *request.max_tokens >= 1);
+    expect(!request.max_tokens || *request.max_tokens >= -1);
     expect(!request.temperature || (*request.temperature >= 0 && *request.temperature <= 2));
     expect(request.alternatives >= 0 && request.alternatives <= 20);
     expect(request.alternatives == 0 || request.with_logprobs);
@@ -46,8 +46,9 @@ void check(const CompletionRequest& request) {
     for (const auto& [token, bias] : request.logit_bias)
         expect(token >= 0 && bias >= -100 && bias <= 100);
     if (request.is_chat) check_messages(request.messages);
-    if (const auto* ids = std::get_if<std::vector<int>>(&request.prompt))
-        for (const int id : *ids) expect(id >= 0);
+    for (const auto& prompt : request.prompts)
+        if (const auto* ids = std::get_if<std::vector<int>>(&prompt))
+            for (const int id : *ids) expect(id >= 0);
     if (const auto held = ids_of_conversation(request.joined)) {
         for (const int id : *held) expect(id >= 0);
         expect(ids_of_conversation(conversation_name(*held)) == held);

@@ -1,21 +1,40 @@
-// Writes the seeds of the fuzz targets: fuzz_seeds FOLDER writes FOLDER/<target>/<number>.
-#include <filesystem>
+#include "seeds.h"
+
 #include <fstream>
+#include <iterator>
 
 #include "io/write_files.h"
 #include "io/write_gguf.h"
 #include "text/small_tokenizers.h"
 #include "text/write_model.h"
 
+namespace aerie::fuzz {
+
 namespace {
 
+namespace fs = std::filesystem;
 using namespace aerie::test;
 
-void write(const std::filesystem::path& folder, const std::vector<std::string>& seeds) {
-    std::filesystem::create_directories(folder);
-    for (size_t i = 0; i < seeds.size(); ++i) {
-        std::ofstream(folder / std::to_string(i), std::ios::binary) << seeds[i];
+void add_file(const fs::path& file, std::vector<std::string>& seeds) {
+    std::ifstream in(file, std::ios::binary);
+    seeds.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+}
+
+// The configurations of the repository's models.
+std::vector<std::string> json_config_seeds(const fs::path& repository) {
+    std::vector<std::string> seeds;
+    for (const auto& model : fs::directory_iterator(repository / "models")) {
+        for (const char* name : {"config.json", "generation_config.json", "tokenizer_config.json"})
+            if (fs::exists(model.path() / name)) add_file(model.path() / name, seeds);
     }
+    return seeds;
+}
+
+std::vector<std::string> jinja_seeds(const fs::path& repository) {
+    std::vector<std::string> seeds;
+    for (const auto& file : fs::directory_iterator(repository / "tests/data/jinja"))
+        if (file.path().extension() == ".jinja") add_file(file.path(), seeds);
+    return seeds;
 }
 
 std::vector<std::string> safetensors_seeds() {
@@ -164,17 +183,19 @@ std::vector<std::string> http_request_seeds() {
 
 }  // namespace
 
-int main(int count, char** arguments) {
-    if (count != 2) return 2;
-    const std::filesystem::path folder = arguments[1];
-    write(folder / "safetensors", safetensors_seeds());
-    write(folder / "gguf", gguf_seeds());
-    write(folder / "torch_bin", torch_bin_seeds());
-    write(folder / "torch_pickle", torch_pickle_seeds());
-    write(folder / "tokenizer", tokenizer_seeds());
-    write(folder / "tokenizer_json", tokenizer_json_seeds());
-    write(folder / "small_files", small_file_seeds());
-    write(folder / "text_stream", text_stream_seeds());
-    write(folder / "http_request", http_request_seeds());
-    write(folder / "json_request", json_request_seeds());
+std::map<std::string, std::vector<std::string>> seeds_of_targets(const fs::path& repository) {
+    return {{"safetensors", safetensors_seeds()},
+            {"gguf", gguf_seeds()},
+            {"torch_bin", torch_bin_seeds()},
+            {"torch_pickle", torch_pickle_seeds()},
+            {"json_config", json_config_seeds(repository)},
+            {"tokenizer", tokenizer_seeds()},
+            {"tokenizer_json", tokenizer_json_seeds()},
+            {"small_files", small_file_seeds()},
+            {"text_stream", text_stream_seeds()},
+            {"jinja", jinja_seeds(repository)},
+            {"http_request", http_request_seeds()},
+            {"json_request", json_request_seeds()}};
 }
+
+}  // namespace aerie::fuzz
