@@ -47,6 +47,9 @@ void tell_flags(const GenerateOptions& options) {
         print_note(std::string("(") + (chat.system ? "--system" : "--template") +
                    " makes a conversation of the prompt, as --chat does)");
     if (options.shade && options.json) print_note("(--shade changes nothing with --json)");
+    const std::vector<std::string>& given = options.model.given;
+    if (std::find(given.begin(), given.end(), "--parallel") != given.end())
+        print_note("(--parallel changes nothing without --prompts)");
 }
 
 // The messages of the file, then the prompt; the system message comes first.

@@ -26,11 +26,12 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
     app.option_defaults()->group("Many prompts");
     app.add_option("--prompts", options.prompts,
                    "answer all prompts of this file, several in one pass: JSON Lines with "
-                   "\"turns\", \"prompt\", \"messages\", \"conversations\" or \"text\"; - is "
-                   "stdin")
+                   "\"prompt\", \"turns\", \"messages\" or \"conversations\", which are chats, or "
+                   "\"text\", which is continued; NAME.txt is one text, divided by lines "
+                   "\"---8<---\"; - is stdin")
         ->type_name("FILE");
     app.add_option("-o,--output", options.output,
-                   "file of the answers, a line a prompt, in order (default: stdout); what an "
+                   "file of the answers, a line a prompt (docs/json.md; default: stdout); what an "
                    "interrupted run wrote there is kept, and the same command goes on")
         ->type_name("FILE");
     add_whole(app, "--parallel", options.parallel, Range{1, kMaxTogether},

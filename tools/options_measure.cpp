@@ -33,10 +33,11 @@ std::vector<int> parse_counts(const std::string& flag, const std::string& text, 
     const char* end = at + text.size();
     while (true) {
         int value = 0;
+        while (at < end && *at == ' ') ++at;
         const auto [rest, error] = std::from_chars(at, end, value);
         const bool ends = rest == end || *rest == ',';
         if (error != std::errc() || !ends || value < 1 || value > most || counts.size() > 63)
-            refuse(flag, "numbers from 1 to " + std::to_string(most), text);
+            refuse(flag, "numbers from 1 to " + std::to_string(most) + ", such as 1,2,4", text);
         counts.push_back(value);
         if (rest == end) return counts;
         at = rest + 1;

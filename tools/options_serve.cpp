@@ -51,9 +51,9 @@ void add_serve(CLI::App& app, ServeOptions& options) {
               "conversations beyond those that are kept for what continues them (default: 4)");
     add_whole(
         app, "--kv-tokens", options.kv_tokens, Range{2, INT_MAX},
-        "tokens in the KV cache of all conversations together, at least one context; the last "
-        "requests wait when it is full (default: as many as fit into half of the memory, at "
-        "most a context for each conversation)");
+        "tokens in the KV cache of all conversations together, at least one context; room for "
+        "drafts comes on top; the last requests wait when it is full (default: as many as fit "
+        "into half of the memory, at most a context for each conversation)");
     add_whole(app, "--drain-seconds", options.drain_seconds, Range{0, 86400},
               "after SIGTERM, for the requests that came (default: 30)");
     app.add_flag("--learn", options.learn,

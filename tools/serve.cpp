@@ -135,6 +135,10 @@ void tell_ready(const ServeOptions& options, const SharedModel& model, const std
          " requests at a time\n" + "  KV cache " + std::to_string(model.cache_tokens()) +
          " tokens of " + std::to_string(options.parallel + options.keep) +
          " conversations together\n" + "  drafter  " + printable(drafter_of(model)) + "\n");
+    if (options.kv_tokens && *options.kv_tokens < model.cache_tokens())
+        tell("aerie: --kv-tokens " + std::to_string(*options.kv_tokens) +
+             " is less than a context: it has " + std::to_string(model.cache_tokens()) +
+             " (-c makes the context smaller)\n");
     if (options.learn)
         tell("aerie: learning from requests that carry a key; aerie forget deletes it\n");
 }

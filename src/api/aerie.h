@@ -383,8 +383,9 @@ typedef struct aerie_step {
 } aerie_step;
 
 /* Continues the answer: the first step runs the prompt, each further step one cycle of draft and
- * verify. Waits for this session's turn on the device. `step` may be NULL; its text lives until
- * the next call with the session. If the step fails (device, damaged model), the answer has ended.
+ * verify. Steps of other threads that wait at the same time share its passes. `step` may be NULL;
+ * its text lives until the next call with the session. If the step fails (device, damaged model),
+ * the answer has ended.
  */
 AERIE_API aerie_status aerie_session_step(aerie_session* session, aerie_step* step);
 

@@ -37,7 +37,8 @@ struct BatchLimits {
     int sequences_in_pass = 1;
     int open_sequences = 0;  // in a pass or not; 0: as many as in a pass
     Clock clock = steady_seconds;
-    // Tokens in the KV cache of all sequences together; 0: each sequence has room for a context.
+    // Tokens in the KV cache of all sequences together, at least a context; 0: each sequence has
+    // room for a context. The slots of drafts come on top.
     int64_t cache_tokens = 0;
 
     int sequences() const { return std::max(sequences_in_pass, open_sequences); }

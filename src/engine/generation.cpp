@@ -41,9 +41,8 @@ std::string why_hardly_drafted(const Stats& stats) {
     if (drafts == 0) return std::string(line) + "no guess was likely enough to pay for that";
     if (stats.accepted_by_depth.empty()) return std::string(line) + "no guess was right";
     const int right = stats.accepted_by_depth[0];
-    char share[64];
-    std::snprintf(share, sizeof(share), "%.0f%% of the guesses were right", 100.0 * right / drafts);
-    return std::string(line) + share;
+    return std::string(line) + std::to_string(right) + " of " + std::to_string(drafts) +
+           (drafts == 1 ? " guess was right" : " guesses were right");
 }
 
 Generation::Generation(Batch& batch, Sequence& sequence, const Tokenizer& tokenizer,
@@ -80,7 +79,7 @@ bool Generation::step() {
     if (has_ended_) return false;
     Generation* const self = this;
     do aerie::step({&self, 1});
-    while (is_reading());
+    while (is_prefilling());
     if (cycle_.error) std::rethrow_exception(cycle_.error);
     return !has_ended_;
 }
@@ -147,10 +146,10 @@ void Generation::count_cycle(int emitted) {
 
 // Counts the time of a round, which other answers may have shared. Between two rounds the batch may
 // have served others.
-void Generation::count_time(double since, const PhaseSeconds& before, bool was_reading) {
+void Generation::count_time(double since, const PhaseSeconds& before, bool was_prefilling) {
     Stats& stats = result_.stats;
     const PhaseSeconds& now = batch_.seconds();
-    if (was_reading) {
+    if (was_prefilling) {
         stats.prefill_seconds += steady_seconds() - since;
         return;
     }

@@ -100,7 +100,7 @@ class Generation {
     bool has_ended() const { return has_ended_; }
     // Whether the next step puts nothing out yet: the text is being read, or waits for pages of the
     // KV cache.
-    bool is_reading() const { return !has_ended_ && (!has_begun_ || is_waiting_); }
+    bool is_prefilling() const { return !has_ended_ && (!has_begun_ || is_waiting_); }
     // The error that has ended this answer alone; null if there is none. Then the sequence has to
     // forget what was computed.
     std::exception_ptr error() const { return cycle_.error; }
@@ -126,7 +126,7 @@ class Generation {
     bool is_cancelled() const { return request_.cancelled && request_.cancelled(); }
     void say(const std::string& text);
     void count_cycle(int emitted);
-    void count_time(double since, const PhaseSeconds& before, bool was_reading);
+    void count_time(double since, const PhaseSeconds& before, bool was_prefilling);
 
     Batch& batch_;
     Request request_;
@@ -140,11 +140,12 @@ class Generation {
     GenerationResult result_;
 };
 
-// A round: one pass of the target for all of these answers, which belong to one batch. It runs a
-// cycle of those that have begun, and pieces of the others' prompts, in this order, as far as the
-// pass has room. If the KV cache has too few pages, younger answers wait, or lose theirs and are
-// read again later. An answer never depends on what else runs. An error of one answer ends it alone
-// (Generation::error); throws Error if the device fails, which ends all of them.
+// A round of these answers, which belong to one batch: one pass of the target, or more where the
+// trees have over kTreeRows rows. It runs a cycle of those that have begun, and pieces of the
+// others' prompts, in this order, as far as the pass has room. If the KV cache has too few pages,
+// younger answers wait, or lose theirs and are read again later. An answer never depends on what
+// else runs. An error of one answer ends it alone (Generation::error); throws Error if the device
+// fails, which ends all of them.
 void step(std::span<Generation* const> together);
 
 // Runs all steps.

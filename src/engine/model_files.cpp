@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/largest_with.h"
 #include "core/utf8.h"
 #include "draft/heads/kinds.h"
 #include "draft/heads/random_head.h"
@@ -17,17 +18,6 @@
 namespace aerie {
 
 namespace {
-
-// The largest number up to `high` that fits, if all up to it do; at least `low`.
-template <class Fits>
-int64_t largest_with(const Fits& fits, int64_t low, int64_t high) {
-    if (fits(high)) return high;
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-        (fits(middle) ? low : high) = middle;
-    }
-    return low;
-}
 
 int choose_context(int asked, const ModelConfig& config) {
     if (asked == 0 || asked == kFittingContext) return std::min(kDefaultContext, config.context);
@@ -282,6 +272,7 @@ size_t MemoryPlan::total() const {
 void ModelFiles::set_context(int positions, const LoadOptions& options) {
     context = positions;
     cache_tokens = options.cache_tokens == kFittingCache ? positions : options.cache_tokens;
+    if (cache_tokens > 0) cache_tokens = std::max<int64_t>(cache_tokens, positions);
 }
 
 void ModelFiles::fit_context(const LoadOptions& options, const Backend& backend) {

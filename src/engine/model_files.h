@@ -43,8 +43,8 @@ struct LoadOptions {
     int context = 0;  // 0: kDefaultContext; or kFittingContext
     int prefill_rows = kPrefillRows;
     int sequences = 1;  // most sequences
-    // Tokens in the KV cache of all sequences together; 0: each has room for a whole context; or
-    // kFittingCache.
+    // Tokens in the KV cache of all sequences together, at least a context; 0: each has room for a
+    // whole context; or kFittingCache.
     int64_t cache_tokens = 0;
     int together = 1;  // most sequences of a pass
     DraftOptions draft;

@@ -18,17 +18,17 @@ class Round {
     bool find_room(size_t i);
     bool take_room_of_youngest(size_t i);
     int missing_pages(const Generation& generation) const;
-    bool goes_on_reading(Generation& generation);
+    bool may_prefill(Generation& generation);
     void add_piece(Generation& generation);
-    void finish(Generation& generation, bool was_reading);
+    void finish(Generation& generation, bool was_prefilling);
 
     Batch& batch_;
     const double start_ = steady_seconds();
     const PhaseSeconds before_;
     Generations all_;  // the oldest first
     FixedVector<Sequence*, kMaxTogether> sequences_;
-    int promised_ = 0;  // free pages that older answers are going to take
-    Generations answering_, reading_;
+    int reserved_ = 0;  // free pages that older answers are going to take
+    Generations decoding_, prefilling_;
     FixedVector<Cycle*, kMaxTogether> cycles_;
     FixedVector<PromptPiece, kMaxTogether> pieces_;
 };
@@ -64,8 +64,8 @@ void Round::admit() {
         has_room = has_room && find_room(i);
         generation.is_waiting_ = !has_room;
         if (!has_room) continue;
-        promised_ += missing_pages(generation);
-        (generation.has_begun_ ? answering_ : reading_).push_back(&generation);
+        reserved_ += missing_pages(generation);
+        (generation.has_begun_ ? decoding_ : prefilling_).push_back(&generation);
     }
 }
 
@@ -77,11 +77,12 @@ int Round::missing_pages(const Generation& generation) const {
 
 // Frees pages until the i-th answer has as many as it needs: those of texts that nobody goes on
 // with, then those of younger answers. The oldest answer gets pages in any case. An answer that
-// holds no page yet leaves one to each older answer, lest it lose its own at once.
+// holds no page yet leaves one to each older answer: otherwise the older ones would soon take its
+// pages.
 bool Round::find_room(size_t i) {
     const Generation& generation = *all_[i];
     const bool is_new = generation.cycle_.sequence->pages().slots() == 0;
-    const int wanted = promised_ + missing_pages(generation) + (is_new ? int(i) : 0);
+    const int wanted = reserved_ + missing_pages(generation) + (is_new ? int(i) : 0);
     while (batch_.kv().free_pages() < wanted) {
         if (batch_.drop_unused(sequences_, false) || take_room_of_youngest(i)) continue;
         if (i > 0) return false;
@@ -104,10 +105,10 @@ bool Round::take_room_of_youngest(size_t i) {
 }
 
 void Round::run() {
-    for (Generation* generation : answering_) cycles_.push_back(&generation->cycle_);
+    for (Generation* generation : decoding_) cycles_.push_back(&generation->cycle_);
     batch_.propose(cycles_);
     const size_t begun = cycles_.size();
-    for (Generation* generation : reading_) add_piece(*generation);
+    for (Generation* generation : prefilling_) add_piece(*generation);
     std::span<Cycle* const> left = cycles_;
     batch_.propose(left.subspan(begun));
     for (std::span<const PromptPiece> pieces = pieces_; !left.empty() || !pieces.empty();) {
@@ -116,12 +117,13 @@ void Round::run() {
         left = left.subspan(count);
         pieces = {};
     }
-    for (Generation* generation : answering_) finish(*generation, false);
-    for (Generation* generation : reading_) finish(*generation, true);
+    for (Generation* generation : decoding_) finish(*generation, false);
+    for (Generation* generation : prefilling_) finish(*generation, true);
 }
 
-// Reports how far the text is read. False if the answer has ended, by its caller's wish or error.
-bool Round::goes_on_reading(Generation& generation) {
+// Reports how far the prompt is prefilled. Returns false if the answer has ended, by its caller's
+// wish or error.
+bool Round::may_prefill(Generation& generation) {
     const Sequence& sequence = *generation.cycle_.sequence;
     try {
         if (generation.request_.on_read)
@@ -141,7 +143,7 @@ void Round::add_piece(Generation& generation) {
     for (const PromptPiece& piece : pieces_) room -= piece.count;
     const int all = int(sequence.tokens().size()), rest = all - sequence.committed();
     if (room <= 0) return;
-    if (!goes_on_reading(generation)) return;
+    if (!may_prefill(generation)) return;
     const bool is_last = rest <= room;
     if (const int count = is_last ? rest - 1 : room; count > 0)
         pieces_.push_back({&sequence, count});
@@ -151,18 +153,18 @@ void Round::add_piece(Generation& generation) {
 }
 
 // Gives an answer its part of the round. An exception of its callbacks ends this answer alone.
-void Round::finish(Generation& generation, bool was_reading) {
+void Round::finish(Generation& generation, bool was_prefilling) {
     if (generation.cycle_.error) {
         generation.has_ended_ = true;
     } else if (generation.has_begun_) {
         try {
-            generation.take(was_reading);
+            generation.take(was_prefilling);
         } catch (...) {
             generation.cycle_.error = std::current_exception();
             generation.has_ended_ = true;
         }
     }
-    generation.count_time(start_, before_, was_reading);
+    generation.count_time(start_, before_, was_prefilling);
 }
 
 void step(std::span<Generation* const> together) {

@@ -3,6 +3,7 @@
 
 #include <deque>
 
+#include "core/largest_with.h"
 #include "engine/costs.h"
 #include "measure/forced_acceptance.h"
 
@@ -201,21 +202,13 @@ SequencesTimes SequencesBench::times() const {
 
 int most_sequences(const ModelFiles& files, const LoadOptions& options, const Backend& backend,
                    int limit) {
-    const auto fits = [&](int sequences) {
+    const auto fits = [&](int64_t sequences) {
         LoadOptions asked = options;
-        asked.sequences = asked.together = sequences;
+        asked.sequences = asked.together = int(sequences);
         asked.cache_tokens = 0;
         return files.fits_in_memory(asked, backend);
     };
-    int least = 1, most = limit;  // the most that fit are in [least, most]
-    while (least < most) {
-        const int middle = least + (most - least + 1) / 2;
-        if (fits(middle))
-            least = middle;
-        else
-            most = middle - 1;
-    }
-    return least;
+    return int(largest_with(fits, 1, limit));
 }
 
 }  // namespace aerie

@@ -61,7 +61,7 @@ void Rounds::lead(std::unique_lock<std::mutex>& lock) {
     for (size_t i = 0; i < count; ++i) {
         Waiting& one = *waiting_[i];
         one.error = error ? error : one.generation->error();
-        one.is_done = one.error || !one.generation->is_reading();
+        one.is_done = one.error || !one.generation->is_prefilling();
         expected_ += !one.error && !one.generation->has_ended();
     }
     std::erase_if(waiting_, [](const Waiting* one) { return one->is_done; });

@@ -34,7 +34,7 @@ TEST(Fairness, ALongPromptHoldsNobodyBack) {
     Generation reader(batch, sequences[1], model.tokenizer(), book);
 
     int rounds = 0;
-    for (; reader.is_reading(); ++rounds) {
+    for (; reader.is_prefilling(); ++rounds) {
         const size_t before = answer.result().ids.size();
         const uint64_t rows = batch.counts().rows;
         Generation* together[] = {&answer, &reader};

@@ -142,7 +142,8 @@ void Rounds::expect_rounds_change_no_answer(bool has_few_pages) {
             for (auto& place : places) {
                 if (!place->answer) continue;
                 ASSERT_EQ(place->answer->error(), nullptr);
-                read_again += place->answer->is_reading() && !place->answer->result().ids.empty();
+                read_again +=
+                    place->answer->is_prefilling() && !place->answer->result().ids.empty();
                 if (place->rounds_left > 0) --place->rounds_left;
                 if (!place->answer->has_ended()) continue;
                 const bool is_other = place->rounds_left >= 0;

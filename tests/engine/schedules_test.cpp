@@ -257,7 +257,8 @@ void Schedules::run(unsigned seed, bool has_few_pages, Tally& tally) {
         EXPECT_GE(held, kv.used_pages()) << "pages that nobody holds";
         for (Place& place : places) {
             if (!place.answer) continue;
-            tally.read_again += place.answer->is_reading() && !place.answer->result().ids.empty();
+            tally.read_again +=
+                place.answer->is_prefilling() && !place.answer->result().ids.empty();
             if (place.rounds_left > 0) --place.rounds_left;
             if (place.answer->has_ended()) end(place, tally);
         }

@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 int main(int count, char** arguments) {
     if (count != 3) return 2;
-    constexpr size_t kCuts = 64;  // of one seed
+    constexpr size_t kCuts = 64;  // a seed has about so many
     int inputs = 0;
     const auto seeds = aerie::fuzz::seeds_of_targets(arguments[2]);
     for (const std::string& seed : seeds.at(arguments[1])) {
