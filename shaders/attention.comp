@@ -159,8 +159,9 @@ uint scores_at(uint position) {
 
 // The dot products of the pair's Q with K, for the kOwn positions of this invocation.
 void find_products(Pair pair, out float products[4]) {
-    uint from = at[1] + (p.first_row + first_row + pair.row) * p.qkv_stride +
-                pair.head * p.head_dim;
+    // The last workgroup may have rows beyond the last one, which read that one's Q.
+    uint row = p.first_row + min(first_row + pair.row, p.rows - 1u);
+    uint from = at[1] + row * p.qkv_stride + pair.head * p.head_dim;
     uint key = t / 4u * 4u * kStride + t % 4u, query = group * kOwn * (kSlab / 4u) + t % 4u;
     precise float lanes[64];
     EACH(16u * kOwn, i) lanes[i] = 0.0;
