@@ -201,6 +201,26 @@ std::string table(const BenchReport& report) {
     return html + "</table></figure>\n";
 }
 
+std::string sequences_rows(const BenchReport& report) {
+    const std::vector<SequencesTimes>& all = report.result.sequences;
+    const bool drafts = all.front().drafted.runs() > 0;
+    std::string html = "<figure><table><tr><th>sequences<th>plain tokens/s<th>of each";
+    if (drafts)
+        html += "<th>" + escaped(report.head) + " tokens/s<th>of each<th>τ<th>nodes<th>× plain";
+    html += "</tr>\n";
+    for (const SequencesTimes& times : all) {
+        const double plain = times.plain.median(), drafted = times.drafted.median();
+        html +=
+            format("<tr><td>%d<td>%.1f<td>%.1f", times.sequences, plain, plain / times.sequences);
+        if (drafts)
+            html += format("<td>%.1f<td>%.1f<td>%.2f<td>%.1f<td>%.2f (%.2f to %.2f)", drafted,
+                           drafted / times.sequences, times.tau, times.tree_nodes,
+                           times.speedup.median(), times.speedup.min(), times.speedup.max());
+        html += "</tr>\n";
+    }
+    return html + "</table></figure>\n";
+}
+
 }  // namespace
 
 std::string bench_page(const BenchReport& report) {
@@ -226,6 +246,13 @@ std::string bench_page(const BenchReport& report) {
             "<h2>What a token costs</h2>\n<p class=soft>Time of a draft-and-verify cycle, "
             "shared among the tokens that it puts out.</p>\n<figure>" +
             cost_bars(report) + "</figure>\n";
+    if (!report.result.sequences.empty())
+        html +=
+            format(
+                "<h2>Several sequences in one pass</h2>\n<p class=soft>Tokens per second of all "
+                "together, and of each. Memory has room for %d sequences of %d tokens.</p>\n",
+                report.result.most_sequences, report.context) +
+            sequences_rows(report);
     return html + "<h2>Figures</h2>\n" + table(report) +
            format(
                "<p class=soft>Memory here: read %.1f GB/s, copy %.1f GB/s, measured in the same "

@@ -164,12 +164,21 @@ void Chat::set(const std::string& setting) {
     print_note("(" + shown(settings_) + ")");
 }
 
+namespace {
+
+// Throws UsageError for a folder, a pipe or a device: reading it could wait for ever.
+void refuse_special(const std::string& command, const fs::path& file) {
+    std::error_code ignored;
+    const fs::file_status status = fs::status(file, ignored);
+    if (fs::exists(status) && !fs::is_regular_file(status))
+        throw UsageError(command + " " + file.string() + ": not a regular file");
+}
+
+}  // namespace
+
 void Chat::add_file(const std::string& file) {
     if (file == "-") throw UsageError("/file -: messages come from stdin already");
-    std::error_code absent;
-    const fs::file_status status = fs::status(file, absent);
-    if (fs::exists(status) && !fs::is_regular_file(status))
-        throw UsageError("/file " + file + ": not a regular file");
+    refuse_special("/file", file);
     const std::string text = read_input(file);
     if (!is_utf8(text)) throw UsageError("/file " + file + ": not a text in UTF-8");
     files_ += fs::path(file).filename().string() + ":\n" + text + "\n\n";
@@ -243,11 +252,9 @@ void Chat::load(const fs::path& file) {
     if (!fs::exists(messages, ignored))
         throw UsageError("/load " + file.string() + ": there is no " + messages +
                          "; /save FILE stores a conversation");
-    for (const fs::path& path : {file, fs::path(messages)})
-        if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
-            throw UsageError("/load: " + path.string() + ": not a regular file");
+    for (const fs::path& path : {file, fs::path(messages)}) refuse_special("/load", path);
     Dialogue stored = dialogue_of(read_conversation(read_input(messages), messages), messages);
-    std::string note = file.string() + ": there is none; its text is read anew";
+    std::string note = "no computed state in " + file.string() + ": its text is read anew";
     try {
         if (fs::exists(file, ignored)) note = answerer_.load(file);
     } catch (const Error& error) {

@@ -44,7 +44,7 @@ void add_serve(CLI::App& app, ServeOptions& options) {
         ->allow_extra_args(false)
         ->check(without(fault_of_origin))
         ->type_name("ORIGIN");
-    add_whole(app, "--parallel", options.parallel, Range{1, 64},
+    add_whole(app, "--parallel", options.parallel, Range{1, kMaxTogether},
               "requests that are answered at a time, in the same passes of the model; 64 more may "
               "wait (default: 4)");
     add_whole(app, "--keep", options.keep, Range{0, 256},

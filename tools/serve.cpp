@@ -149,7 +149,7 @@ int run_serve(const ServeOptions& options) {
     LoadOptions load = locate(options.model);
     load.sequences = options.parallel + options.keep;
     load.cache_tokens = options.kv_tokens ? *options.kv_tokens : kFittingCache;
-    load.together = std::min(options.parallel, kMaxTogether);
+    load.together = options.parallel;
     const std::string name = options.alias ? *options.alias : name_of(load.model);
     // An address that is in use is reported before anything is loaded.
     Server server(server_options(options));

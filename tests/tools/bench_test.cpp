@@ -219,13 +219,15 @@ TEST(Bench, LoadsOneTensorAtATime) {
 TEST(Bench, PrintsATableAndWritesAPage) {
     const TestFolder folder;
     const std::string page = folder.path() / "page.html";
-    const Outcome outcome = run(with(kQuick, {"--like", "aerie-tiny", "--html", page}));
+    const Outcome outcome =
+        run(with(kQuick, {"--like", "aerie-tiny", "--sequences", "1, 2", "--html", page}));
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(outcome.out, "");
     for (const char* part : {"GB/s", "plain token", "60 rows", "draft level", "tau ", "x plain"})
         EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " in " << outcome.err;
     const std::string html = read_text(page, 1 << 20);
-    for (const char* part : {"<svg", "<table", "aerie-tiny (random)", "pass of 60 rows", "60,6,10"})
+    for (const char* part : {"<svg", "<table", "aerie-tiny (random)", "pass of 60 rows", "60,6,10",
+                             "Several sequences in one pass", "<tr><td>2<td>"})
         EXPECT_NE(html.find(part), std::string::npos) << part;
     for (const char* part : {"http", "<script", "src=", "url(", "nan", "inf"})
         EXPECT_EQ(html.find(part), std::string::npos) << part;

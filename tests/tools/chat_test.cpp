@@ -221,7 +221,7 @@ TEST(Chat, StoresAndTakesUpConversations) {
     std::filesystem::copy_file(folder.path() / "talk.json", folder.path() / "other.json");
     const Outcome bare = chat({"/load other", kMessages[1]}, kShort, here);
     EXPECT_EQ(bare.out, answers[1] + "\n") << "messages do without what was computed";
-    EXPECT_TRUE(has(bare.err, "other: there is none; its text is read anew")) << bare.err;
+    EXPECT_TRUE(has(bare.err, "no computed state in other: its text is read anew")) << bare.err;
     folder.write("other", "no session");
     const Outcome damaged = chat({kMessages[0], "/load other", kMessages[1]}, kShort, here);
     EXPECT_EQ(damaged.out, lines({answers[0], answers[1]})) << "the conversation is as it was";
@@ -274,7 +274,7 @@ TEST(Chat, WaitsForNoPipe) {
         chat({kMessages[0], "/save pipe", "/save other", "/load other"}, kShort, here);
     EXPECT_TRUE(has(refused.err, "/save: pipe exists already")) << refused.err;
     EXPECT_TRUE(has(refused.err, "/save: other.json exists already")) << refused.err;
-    EXPECT_TRUE(has(refused.err, "/load: other.json: not a regular file")) << refused.err;
+    EXPECT_TRUE(has(refused.err, "/load other.json: not a regular file")) << refused.err;
 }
 
 // The space in front of a word that goes on from the text is the word's.
