@@ -202,7 +202,7 @@ TEST_F(ChatTerminal, SaysThatItIsThinking) {
     folder_.write("thinks.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}<think>");
     const Tmux terminal(folder_.path(),
                         command({"--hide-thinking", "--template", "thinks.jinja", "--draft", "none",
-                                 "-t", "1", "-m", slow_model("512", "8", "1024")}));
+                                 "-t", "1", "--temp", "0", "-m", slow_model("512", "8", "1024")}));
     terminal.wait_for_prompt();
     terminal.enter(kMessage);
     terminal.wait_for("thinking: ");
