@@ -15,37 +15,41 @@ namespace aerie {
 
 class AnswerFile {
   public:
-    // Opens or makes the file, if there is a path, and takes over what a former run left: its
+    // Opens or makes the file (no path, or "-": stdout) and takes over what a former run left: its
     // answers are kept, a line that it could not finish is cut off, and prompts whose line is an
-    // error are asked again. The prompts are those of the file `asked`. Throws Error; UsageError if
-    // the file has anything else in it, or if another program writes to it.
+    // error are asked again. `asked` names the file of the prompts. Throws Error; UsageError if the
+    // file has anything else in it, or if another aerie writes to it.
     AnswerFile(const std::optional<std::string>& path, const std::string& asked,
                const std::vector<PromptLine>& prompts);
 
-    // Numbers of the prompts that wait for an answer, in their order.
+    // Indices of the prompts that have no answer yet.
     const std::vector<size_t>& unanswered() const { return unanswered_; }
-    size_t written() const { return next_; }  // how many of unanswered() have their line
-    std::optional<uint64_t> seed() const;     // with which the answers of the former run were drawn
+    size_t added() const { return added_; }  // lines of this run
+    const std::string& path() const { return path_; }
+    std::optional<uint64_t> seed() const;  // with which the answers of the former run were drawn
     // Must be called before add(), with all that the answers depend on besides the prompts. Throws
     // UsageError if the former run had other settings.
     void set_settings(Json settings);
-    // Takes the line of unanswered()[place]: what the line says besides schema and settings. Lines
-    // come in any order; each is written once all before it are. Throws OutputError.
-    void add(size_t place, const Json::Object& line);
+    // Takes the line of a prompt: what it says besides schema and settings. A file has it at once;
+    // on stdout it waits for the lines of the prompts before. Throws OutputError.
+    void add(size_t prompt, const Json::Object& line);
+    // Puts the lines of a file into the order of their prompts, one for each; on stdout those that
+    // waited come out. Throws Error.
+    void finish();
 
   private:
     void read(const std::string& text, const std::string& asked,
               const std::vector<PromptLine>& prompts);
-    void write(const std::string& id, const std::string& line);
+    void write(const std::string& line);
 
     std::string path_;  // empty: stdout
     platform::Handle file_;
+    bool is_regular_ = false;
+    bool is_in_order_ = true;  // the lines of the file are lines_, in this order
     std::vector<size_t> unanswered_;
-    std::vector<std::string> ids_;               // one for each prompt
-    std::map<std::string, std::string> errors_;  // the last line of an id, where it is an error
-    Json settings_;                              // null: not known yet
-    std::map<size_t, std::string> waiting_;
-    size_t next_ = 0;
+    std::map<size_t, std::string> lines_;  // by prompt; on stdout those that wait
+    Json settings_;                        // null: not known yet
+    size_t added_ = 0, printed_ = 0;       // printed_: of unanswered(), on stdout
 };
 
 }  // namespace aerie

@@ -12,6 +12,7 @@
 #include "format.h"
 #include "measure/perplexity.h"
 #include "terminal.h"
+#include "text/documents.h"
 
 namespace aerie {
 

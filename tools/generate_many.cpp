@@ -29,41 +29,47 @@ double shortest(float value) {
     return std::strtod(digits, nullptr);
 }
 
+// The model's file or folder, without the folders before it.
+std::string name_of_model(const std::filesystem::path& model) {
+    std::filesystem::path path = std::filesystem::absolute(model).lexically_normal();
+    if (path.filename().empty()) path = path.parent_path();
+    return path.filename().string();
+}
+
 // A prompt that is being answered: the conversation so far, and the messages that are still to be
-// said.
-struct Job {
-    explicit Job(Sequence made) : sequence(std::move(made)) {}
+// added to it.
+struct ActivePrompt {
+    explicit ActivePrompt(Sequence made) : sequence(std::move(made)) {}
 
     Sequence sequence;
     std::optional<Generation> answer;
-    size_t number = 0;  // the prompt's index in AnswerFile::unanswered()
+    size_t number = 0;  // the prompt's index in the file
     Conversation conversation;
-    std::deque<Json> rest;
+    std::deque<Json> remaining;
     Json::Array answers;
-    int tokens = 0;
+    int prompt_tokens = 0;  // before the answer
 };
 
 class ManyPrompts {
   public:
     ManyPrompts(SharedModel& model, const GenerateOptions& options, const Sampling& sampling,
-                const std::vector<PromptLine>& prompts, AnswerFile& file, ProgressLine& progress);
+                const std::vector<PromptLine>& prompts, AnswerFile& file, ProgressLine& progress,
+                std::string name);
     // Returns the exit code.
     int run();
 
   private:
-    const PromptLine& prompt_of(const Job& job) const {
-        return prompts_[file_.unanswered()[job.number]];
+    const PromptLine& prompt_of(const ActivePrompt& active) const {
+        return prompts_[active.number];
     }
-    uint64_t seed_of(const Job& job) const {
-        return sampling_.seed + file_.unanswered()[job.number];
-    }
+    uint64_t seed_of(const ActivePrompt& active) const { return sampling_.seed + active.number; }
     Json settings() const;
-    void begin_prompt(Job& job);
-    bool take_question(Job& job);
-    void begin_answer(Job& job);
-    void go_on(Job& job);
-    void end(Job& job, const std::string& error);
-    std::vector<int> ids_of(const Job& job) const;
+    void begin_prompt(ActivePrompt& active);
+    bool next_turn(ActivePrompt& active);
+    void begin_answer(ActivePrompt& active);
+    void finish_turn(ActivePrompt& active);
+    void finish_prompt(ActivePrompt& active, const std::string& error);
+    std::vector<int> ids_of(const ActivePrompt& active) const;
     void show();
 
     SharedModel& model_;
@@ -72,8 +78,9 @@ class ManyPrompts {
     const std::vector<PromptLine>& prompts_;
     AnswerFile& file_;
     ProgressLine& progress_;
+    const std::string name_;  // the model's
     NamedText template_;
-    std::vector<std::unique_ptr<Job>> jobs_;
+    std::vector<std::unique_ptr<ActivePrompt>> active_;
     size_t next_ = 0, failed_ = 0;
     int64_t tokens_ = 0;
     double started_ = 0;
@@ -81,32 +88,35 @@ class ManyPrompts {
 
 ManyPrompts::ManyPrompts(SharedModel& model, const GenerateOptions& options,
                          const Sampling& sampling, const std::vector<PromptLine>& prompts,
-                         AnswerFile& file, ProgressLine& progress)
+                         AnswerFile& file, ProgressLine& progress, std::string name)
     : model_(model),
       options_(options),
       sampling_(sampling),
       prompts_(prompts),
       file_(file),
-      progress_(progress) {
+      progress_(progress),
+      name_(std::move(name)) {
     const std::optional<std::string>& given = options.chat.chat_template;
     template_ = given ? NamedText{read_input(*given), *given} : chat_template_of(model.tokenizer());
+    check_chat_template(template_);
     file_.set_settings(settings());
 }
 
-// Everything that decides what the answers say. A model, a template and a device are known by a
-// hash; the device counts because another one adds in another order. The context does not: a larger
-// one lets a later run answer prompts that were too long.
+// Everything that decides what the answers say: files by their hash, the device because another
+// one adds in another order, and what drafts only where that changes the text.
 Json ManyPrompts::settings() const {
     const Filters& filters = sampling_.filters;
     const Penalties& penalties = sampling_.penalties;
     const Identity& identity = model_.identity();
-    const auto digest = [](const std::string& text) { return hex_digits(fnv1a(text)); };
-    Json settings(Json::Object{{"model", model_.files().target.path.filename().string()},
-                               {"weights", digest(identity.model)},
-                               {"arithmetic", digest(identity.arithmetic)},
-                               {"template", digest(template_.text)},
+    const auto hash = [](const std::string& text) { return hex_digits(fnv1a(text)); };
+    Json settings(Json::Object{{"weights", hash(identity.model)},
+                               {"arithmetic", identity.arithmetic},
+                               {"template", hash(template_.text)},
                                {"predict", options_.max_tokens},
                                {"temperature", shortest(filters.temperature)}});
+    if (options_.max_tokens < 0) settings.set("context", model_.context());
+    if (filters.temperature > 0 && model_.options().draft.accept == AcceptRule::ratio)
+        settings.set("accept", "p/q: " + identity.draft);
     if (filters.temperature > 0) {
         settings.set("seed", sampling_.seed);
         settings.set("top_k", filters.top_k);
@@ -119,114 +129,119 @@ Json ManyPrompts::settings() const {
     settings.set("ignore_eos", options_.ignore_eos);
     settings.set("stop", Json::Array(options_.stops.begin(), options_.stops.end()));
     settings.set("system", options_.chat.system.value_or(""));
+    settings.set("special_tokens", !options_.no_special);
     settings.set("logprobs", options_.logprobs);
     return settings;
 }
 
 // A text without roles is continued; everything else is a conversation.
-std::vector<int> ManyPrompts::ids_of(const Job& job) const {
+std::vector<int> ManyPrompts::ids_of(const ActivePrompt& active) const {
     const Tokenizer& tokenizer = model_.tokenizer();
-    const PromptLine& prompt = prompt_of(job);
-    if (prompt.messages.empty()) return tokenizer.encode_from_start(prompt.text, Recognised::none);
+    const PromptLine& prompt = prompt_of(active);
+    if (prompt.messages.empty())
+        return tokenizer.encode_from_start(
+            prompt.text, options_.no_special ? Recognised::none : Recognised::all);
     return encode_chat(tokenizer,
-                       render_chat(template_, tokenizer.named_tokens(), job.conversation));
+                       render_chat(template_, tokenizer.named_tokens(), active.conversation));
 }
 
-void ManyPrompts::begin_prompt(Job& job) {
-    job.number = next_++;
-    const PromptLine& prompt = prompt_of(job);
-    job.conversation = {};
-    job.conversation.now = platform::local_time();
+void ManyPrompts::begin_prompt(ActivePrompt& active) {
+    active.number = file_.unanswered()[next_++];
+    const PromptLine& prompt = prompt_of(active);
+    active.conversation = {};
+    active.conversation.now = platform::local_time();
     if (options_.chat.system && !options_.chat.system->empty())
-        job.conversation.put_first("system", *options_.chat.system);
-    job.rest.assign(prompt.messages.begin(), prompt.messages.end());
-    job.answers.clear();
-    job.tokens = 0;
-    if (prompt.messages.empty() || take_question(job))
-        begin_answer(job);
+        active.conversation.put_first("system", *options_.chat.system);
+    active.remaining.assign(prompt.messages.begin(), prompt.messages.end());
+    active.answers.clear();
+    active.prompt_tokens = 0;
+    if (prompt.messages.empty() || next_turn(active))
+        begin_answer(active);
     else
-        end(job, "nothing is asked: no message of the user waits for an answer");
+        finish_prompt(active, "nothing is asked: no message of the user waits for an answer");
 }
 
 // Says messages up to one that waits for an answer: a user's that no given answer follows. Returns
 // false if there is none.
-bool ManyPrompts::take_question(Job& job) {
+bool ManyPrompts::next_turn(ActivePrompt& active) {
     const auto role = [](const Json& message) { return *message.find("role")->string(); };
-    while (!job.rest.empty()) {
-        const Json message = job.rest.front();
-        job.rest.pop_front();
-        job.conversation.add(role(message), *message.find("content")->string());
-        const bool is_answered = !job.rest.empty() && role(job.rest.front()) == "assistant";
+    while (!active.remaining.empty()) {
+        const Json message = active.remaining.front();
+        active.remaining.pop_front();
+        active.conversation.add(role(message), *message.find("content")->string());
+        const bool is_answered =
+            !active.remaining.empty() && role(active.remaining.front()) == "assistant";
         if (role(message) == "user" && !is_answered) return true;
     }
     return false;
 }
 
-void ManyPrompts::begin_answer(Job& job) {
+void ManyPrompts::begin_answer(ActivePrompt& active) {
     try {
         Request request;
-        request.prompt = ids_of(job);
+        request.prompt = ids_of(active);
         request.max_tokens = options_.max_tokens;
         request.answer.sampling = sampling_;
-        request.answer.sampling.seed = seed_of(job);
+        request.answer.sampling.seed = seed_of(active);
         request.answer.with_logprobs = options_.logprobs;
         if (!options_.ignore_eos) request.eos_ids = model_.eos_ids();
         request.stops = options_.stops;
-        job.answer.emplace(model_.batch(), job.sequence, model_.tokenizer(), request);
-        job.tokens = int(request.prompt.size());
+        active.answer.emplace(model_.batch(), active.sequence, model_.tokenizer(), request);
+        active.prompt_tokens = int(request.prompt.size());
     } catch (const Error& error) {
-        end(job, error.what());
+        finish_prompt(active, error.what());
     }
 }
 
 // Takes over an answer that has ended, and goes on with the user's next message.
-void ManyPrompts::go_on(Job& job) {
-    if (job.answer->error()) {
-        job.sequence.forget();
+void ManyPrompts::finish_turn(ActivePrompt& active) {
+    if (active.answer->error()) {
+        active.sequence.forget();
         try {
-            std::rethrow_exception(job.answer->error());
+            std::rethrow_exception(active.answer->error());
         } catch (const Error& error) {
-            return end(job, error.what());
+            return finish_prompt(active, error.what());
         }
     }
-    const GenerationResult& result = job.answer->result();
+    const GenerationResult& result = active.answer->result();
     Json answer(Json::Object{{"text", result.text},
                              {"ids", Json::Array(result.ids.begin(), result.ids.end())},
                              {"finish_reason", name(result.finish)},
-                             {"prompt_tokens", job.tokens},
+                             {"prompt_tokens", active.prompt_tokens},
                              {"tau", result.stats.tau()}});
     if (options_.logprobs)
         answer.set("logprobs", Json::Array(result.logprobs.begin(), result.logprobs.end()));
-    job.answers.push_back(std::move(answer));
+    active.answers.push_back(std::move(answer));
     tokens_ += int64_t(result.ids.size());
-    job.conversation.add("assistant", result.text);
-    if (take_question(job))
-        begin_answer(job);
+    active.conversation.add("assistant", result.text);
+    if (next_turn(active))
+        begin_answer(active);
     else
-        end(job, "");
+        finish_prompt(active, "");
 }
 
-void ManyPrompts::end(Job& job, const std::string& error) {
-    const PromptLine& prompt = prompt_of(job);
-    Json::Object line = {{"id", prompt.id}};
+void ManyPrompts::finish_prompt(ActivePrompt& active, const std::string& error) {
+    const PromptLine& prompt = prompt_of(active);
+    Json::Object line = {{"id", prompt.given_id}, {"hash", prompt.hash}};
     if (!prompt.kind.empty()) line.emplace_back("kind", prompt.kind);
-    if (sampling_.filters.temperature > 0) line.emplace_back("seed", seed_of(job));
-    line.emplace_back("answers", job.answers);
+    line.emplace_back("model", name_);
+    if (sampling_.filters.temperature > 0) line.emplace_back("seed", seed_of(active));
+    line.emplace_back("answers", active.answers);
     if (!error.empty()) {
         line.emplace_back("error", error);
         ++failed_;
         progress_.hide();
         tell_error(prompt.place + ": " + error);
     }
-    job.answer.reset();
-    file_.add(job.number, line);
+    active.answer.reset();
+    file_.add(active.number, line);
 }
 
 void ManyPrompts::show() {
-    const size_t done = file_.written(), asked = file_.unanswered().size(),
-                 former = prompts_.size() - asked;
+    const size_t done = file_.added(), asked = file_.unanswered().size(),
+                 answered_before = prompts_.size() - asked;
     const double seconds = steady_seconds() - started_;
-    std::string line = "answered " + std::to_string(former + done) + " of " +
+    std::string line = "answered " + std::to_string(answered_before + done) + " of " +
                        std::to_string(prompts_.size()) + " prompts";
     if (tokens_ > 0) {
         char rate[80];
@@ -242,22 +257,23 @@ void ManyPrompts::show() {
 int ManyPrompts::run() {
     const std::lock_guard turn(model_.turns());
     for (int i = 0; i < model_.options().sequences; ++i)
-        jobs_.push_back(std::make_unique<Job>(model_.make_sequence()));
+        active_.push_back(std::make_unique<ActivePrompt>(model_.make_sequence()));
     started_ = steady_seconds();
     std::vector<Generation*> together;
     while (!interrupted()) {
         together.clear();
-        for (const auto& job : jobs_) {
-            while (!job->answer && next_ < file_.unanswered().size()) begin_prompt(*job);
-            if (job->answer) together.push_back(&*job->answer);
+        for (const auto& active : active_) {
+            while (!active->answer && next_ < file_.unanswered().size()) begin_prompt(*active);
+            if (active->answer) together.push_back(&*active->answer);
         }
         if (together.empty()) break;
         step(together);
-        for (const auto& job : jobs_)
-            if (job->answer && job->answer->has_ended()) go_on(*job);
+        for (const auto& active : active_)
+            if (active->answer && active->answer->has_ended()) finish_turn(*active);
         show();
     }
     progress_.clear();
+    file_.finish();
     if (const int code = interrupted()) return code;
     return failed_ > 0 ? 1 : 0;
 }
@@ -282,6 +298,8 @@ int run_generate_many(const GenerateOptions& options) {
     if (options.prompts->empty()) throw UsageError("--prompts: the file needs a name");
     if (options.output && options.output->empty())
         throw UsageError("--output: the file needs a name");
+    if (*options.prompts == "-" && options.chat.chat_template == "-")
+        throw UsageError("--prompts - and --template - cannot both read stdin");
     const std::vector<PromptLine> prompts = read_prompt_file(*options.prompts);
     LoadOptions load = locate(options.model);
     AnswerFile file(options.output, *options.prompts, prompts);
@@ -297,13 +315,19 @@ int run_generate_many(const GenerateOptions& options) {
     Tokenizer tokenizer = load_tokenizer(files);
     SharedModel model(std::move(files), std::move(tokenizer), load);
     end_cleanly_on_signals();
-    ManyPrompts many(model, options, sampling, prompts, file, progress);
+    ManyPrompts many(model, options, sampling, prompts, file, progress, name_of_model(load.model));
     const double start = steady_seconds();
     const int code = many.run();
-    if (!options.quiet) print_statistics(model.pass_counts(), steady_seconds() - start, sampling);
-    if (!options.quiet && file.unanswered().empty())
-        print_note("(all " + std::to_string(prompts.size()) + " prompts are answered in " +
-                   *options.output + " already)");
+    if (!options.quiet) {
+        print_statistics(model.pass_counts(), steady_seconds() - start, sampling);
+        const size_t left = file.unanswered().size() - file.added();
+        if (file.unanswered().empty())
+            print_note("(" + file.path() + " has all answers already)");
+        else if (left > 0 && !file.path().empty())
+            print_note("(" + file.path() + " has the answers to " +
+                       std::to_string(prompts.size() - left) + " of " +
+                       std::to_string(prompts.size()) + " prompts; the same command goes on)");
+    }
     if (options.model.profile) {
         const std::lock_guard turn(model.turns());
         print_op_times(model.backend());

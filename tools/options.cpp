@@ -35,7 +35,7 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
                    "interrupted run wrote there is kept, and the same command goes on")
         ->type_name("FILE");
     add_whole(app, "--parallel", options.parallel, Range{1, kMaxTogether},
-              "prompts that are answered in one pass (default: 8)");
+              "prompts that are answered at a time, in the same passes of the model (default: 8)");
     app.option_defaults()->group("Output");
     add_whole(app, "-n,--predict", options.max_tokens, Range{-1, 1 << 24},
               "most tokens (default: -1, to the end of the context)");

@@ -7,6 +7,7 @@
 #include "format.h"
 #include "io/json.h"
 #include "terminal.h"
+#include "text/documents.h"
 
 namespace aerie {
 

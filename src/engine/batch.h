@@ -23,10 +23,10 @@ constexpr const char* kAllForbidden =
     "edit_logits forbids every token; at least one must be above -infinity";
 
 constexpr int kPrefillRows = 128;  // rows of a prefill pass; all numbers give the same bits
-// Rows of a prompt that a pass has room for beside the trees of other sequences.
+// Rows of all prompts together that a pass has room for beside the trees of other sequences.
 constexpr int kPieceRows = 64;
-// Most rows of trees in a pass. A round with larger trees takes several passes: the rows of a large
-// pass cost as much each, and their logits take memory.
+// Most rows of trees in a pass. A round whose trees have more takes several passes: the rows of a
+// large pass cost as much each, and their logits take memory.
 constexpr int kTreeRows = 2 * kMaxNodes;
 constexpr int kMaxTogether = 64;  // most sequences of a round
 

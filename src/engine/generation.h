@@ -143,9 +143,9 @@ class Generation {
 // A round of these answers, which belong to one batch: one pass of the target, or more where the
 // trees have over kTreeRows rows. It runs a cycle of those that have begun, and pieces of the
 // others' prompts, in this order, as far as the pass has room. If the KV cache has too few pages,
-// younger answers wait, or lose theirs and are read again later. An answer never depends on what
-// else runs. An error of one answer ends it alone (Generation::error); throws Error if the device
-// fails, which ends all of them.
+// younger answers wait or are preempted: they lose theirs and are computed again later. An answer
+// never depends on what else runs. An error of one answer ends it alone (Generation::error); throws
+// Error if the device fails, which ends all of them.
 void step(std::span<Generation* const> together);
 
 // Runs all steps.

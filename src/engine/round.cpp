@@ -16,8 +16,9 @@ class Round {
 
     void admit();
     bool find_room(size_t i);
-    bool take_room_of_youngest(size_t i);
+    bool preempt_youngest(size_t i);
     int missing_pages(const Generation& generation) const;
+    static bool is_cancelled(Generation& generation);
     bool may_prefill(Generation& generation);
     void add_piece(Generation& generation);
     void finish(Generation& generation, bool was_prefilling);
@@ -25,8 +26,8 @@ class Round {
     Batch& batch_;
     const double start_ = steady_seconds();
     const PhaseSeconds before_;
-    Generations all_;  // the oldest first
-    FixedVector<Sequence*, kMaxTogether> sequences_;
+    Generations all_;                                 // the oldest first
+    FixedVector<Sequence*, kMaxTogether> sequences_;  // keep their pages
     int reserved_ = 0;  // free pages that older answers are going to take
     Generations decoding_, prefilling_;
     FixedVector<Cycle*, kMaxTogether> cycles_;
@@ -38,14 +39,12 @@ Round::Round(std::span<Generation* const> together)
     for (Generation* generation : together) {
         if (generation->has_ended_) continue;
         const Sequence& sequence = *generation->cycle_.sequence;
-        // Between rounds a sequence may have lost its pages; then its text is read again.
+        // Between rounds free_pages() may have taken the sequence's pages; then its text is read
+        // again.
         if (sequence.committed() + 1 < int(sequence.tokens().size()))
             generation->has_begun_ = false;
         if (generation->has_begun_ || generation->request_.max_tokens != 0) {
-            if (!generation->has_begun_ && generation->is_cancelled())
-                generation->end(FinishReason::cancelled);
-            else
-                all_.push_back(generation);
+            if (generation->has_begun_ || !is_cancelled(*generation)) all_.push_back(generation);
         } else {
             generation->has_ended_ = true;
         }
@@ -84,7 +83,7 @@ bool Round::find_room(size_t i) {
     const bool is_new = generation.cycle_.sequence->pages().slots() == 0;
     const int wanted = reserved_ + missing_pages(generation) + (is_new ? int(i) : 0);
     while (batch_.kv().free_pages() < wanted) {
-        if (batch_.drop_unused(sequences_, false) || take_room_of_youngest(i)) continue;
+        if (batch_.drop_unused(sequences_, false) || preempt_youngest(i)) continue;
         if (i > 0) return false;
         if (batch_.drop_unused(sequences_, true)) continue;
         throw Error("the KV cache has no room for the oldest text", Cause::no_room);
@@ -92,8 +91,9 @@ bool Round::find_room(size_t i) {
     return true;
 }
 
-// The youngest answer behind the i-th that holds pages gives them back, and is read again later.
-bool Round::take_room_of_youngest(size_t i) {
+// Preemption: the youngest answer behind the i-th that holds pages gives them back; it is computed
+// again later.
+bool Round::preempt_youngest(size_t i) {
     for (size_t j = all_.size(); --j > i;) {
         Sequence& sequence = *all_[j]->cycle_.sequence;
         if (sequence.pages().slots() == 0) continue;
@@ -121,6 +121,18 @@ void Round::run() {
     for (Generation* generation : prefilling_) finish(*generation, true);
 }
 
+// Whether the answer's caller wants no more of it; then it has ended. An exception of its callbacks
+// ends this answer alone.
+bool Round::is_cancelled(Generation& generation) {
+    try {
+        if (generation.is_cancelled()) generation.end(FinishReason::cancelled);
+    } catch (...) {
+        generation.cycle_.error = std::current_exception();
+        generation.has_ended_ = true;
+    }
+    return generation.has_ended_;
+}
+
 // Reports how far the prompt is prefilled. Returns false if the answer has ended, by its caller's
 // wish or error.
 bool Round::may_prefill(Generation& generation) {
@@ -128,12 +140,12 @@ bool Round::may_prefill(Generation& generation) {
     try {
         if (generation.request_.on_read)
             generation.request_.on_read(sequence.committed(), int(sequence.tokens().size()));
-        if (generation.is_cancelled()) generation.end(FinishReason::cancelled);
     } catch (...) {
         generation.cycle_.error = std::current_exception();
         generation.has_ended_ = true;
+        return false;
     }
-    return !generation.has_ended_;
+    return !is_cancelled(generation);
 }
 
 // As much of a prompt as the pass has room for; if that is all, its first cycle, too.

@@ -3,17 +3,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <string_view>
 #include <vector>
 
 #include "model/kv_pool.h"
 #include "model/target.h"
 
 namespace aerie {
-
-// Splits a text file into documents at lines "---8<---". The line breaks around such a line belong
-// to neither document.
-std::vector<std::string_view> split_documents(std::string_view text);
 
 struct PerplexityTask {
     std::vector<std::vector<int>> documents;  // ids, with BOS if the model wants it

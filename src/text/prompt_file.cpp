@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "io/input_file.h"
+#include "text/documents.h"
 
 namespace aerie {
 
@@ -15,13 +16,12 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kMaxBytes = size_t(1) << 30;
-constexpr std::string_view kDivider = "---8<---";
 
 // The one name of a role, for all spellings.
 std::string role_of(const std::string& name, const std::string& place) {
     if (name == "user" || name == "human") return "user";
     if (name == "assistant" || name == "gpt" || name == "model") return "assistant";
-    if (name == "system") return "system";
+    if (name == "system" || name == "developer") return "system";
     throw Error(place + ": a message from \"" + name +
                 "\"; known are system, user (human) and assistant (gpt)");
 }
@@ -79,6 +79,7 @@ PromptLine parse_line(const std::string& text, const std::string& place) {
         if (value && !value->is_null()) to = value->string() ? *value->string() : value->dump();
     };
     label("id", line.id);
+    if (!line.id.empty()) line.given_id = *json.find("id");
     label("kind", line.kind);
     line.place = place;
     if (const Json* turns = json.find("turns")) {
@@ -131,17 +132,17 @@ std::string digest(std::string_view text) {
 }
 
 std::vector<PromptLine> documents_of(std::string_view text, const std::string& name) {
-    std::vector<PromptLine> documents(1);
-    for_each_line(text, [&](std::string_view line, int) {
-        if (line == kDivider)
-            documents.emplace_back();
-        else
-            documents.back().text.append(line).push_back('\n');
-    });
-    std::erase_if(documents, [](const PromptLine& document) { return document.text.empty(); });
-    for (size_t i = 0; i < documents.size(); ++i) {
-        documents[i].place = name + ": document " + std::to_string(i + 1);
-        documents[i].id = name + ":" + std::to_string(i + 1) + "@" + digest(documents[i].text);
+    std::vector<PromptLine> documents;
+    for (const std::string_view document : split_documents(text)) {
+        if (document.empty()) continue;
+        PromptLine line;
+        const int number = int(documents.size()) + 1;
+        line.place = name + ": document " + std::to_string(number);
+        line.id = name + ":" + std::to_string(number) + "@" + digest(document);
+        line.given_id = number;
+        line.hash = hex_digits(fnv1a(document));
+        line.text = document;
+        documents.push_back(std::move(line));
     }
     return documents;
 }
@@ -164,15 +165,19 @@ std::vector<PromptLine> read_prompt_file(const fs::path& path) {
     else
         for_each_line(text, [&](std::string_view line, int number) {
             if (line.find_first_not_of(" \t") == std::string_view::npos) return;
-            const std::string place = path.string() + ": line " + std::to_string(number);
+            const std::string place =
+                (is_stdin ? name : path.string()) + ": line " + std::to_string(number);
             if (line.front() == '[')
                 throw Error(place + ": this is a JSON list; the file must have one object a line");
             lines.push_back(parse_line(std::string(line), place));
-            std::string& id = lines.back().id;
-            if (id.empty()) id = name + ":" + std::to_string(number);
-            id += "@" + digest(line);
+            PromptLine& made = lines.back();
+            if (made.id.empty()) made.id = name + ":" + std::to_string(number);
+            if (made.given_id.is_null()) made.given_id = number;
+            made.id += "@" + digest(line);
+            made.hash = hex_digits(fnv1a(line));
         });
-    if (lines.empty()) throw Error(path.string() + ": the file is empty");
+    if (lines.empty())
+        throw Error((is_stdin ? name : path.string()) + ": there is no prompt in it");
     return lines;
 }
 

@@ -22,6 +22,8 @@ struct PromptLine {
     // The line's "id", or the file's name and the line's number, and behind it a hash of the line:
     // a line that was changed is another one.
     std::string id;
+    Json given_id;      // the line's "id", else its number in the file
+    std::string hash;   // a hash of the line: 16 hexadecimal digits
     std::string kind;   // such as "code"; may be empty
     std::string place;  // for messages: file and line
     // Objects with "role" (system, user, assistant) and "content"; empty for a plain text.

@@ -5,6 +5,7 @@
 
 #include "engine/bundled.h"
 #include "paths.h"
+#include "text/documents.h"
 
 namespace aerie::test {
 namespace {

@@ -190,7 +190,7 @@ TEST_F(Train, BadDataIsRefusedInOneLine) {
              {R"({"messages": [{"role": "user"}]})", "\"content\" must be a string"},
              {R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})",
               "a part that is no text"},
-             {"", "the file is empty"}}) {
+             {"", "there is no prompt in it"}}) {
         folder_.write("bad.jsonl", line + "\n");
         expect_refused(
             run({"train", "-m", "aerie-tiny", "-o", "x", "--texts", "bad.jsonl", "-q"}, here_),
