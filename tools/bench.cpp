@@ -39,7 +39,7 @@ Model load(const BenchOptions& options, ProgressLine& progress) {
     LoadOptions runtime = located(options);
     runtime.context = options.prompt_tokens + kDecodedTokens;
     if (!options.sequences.empty())
-        runtime.sequences = runtime.together =
+        runtime.sequences = runtime.sequences_in_pass =
             *std::max_element(options.sequences.begin(), options.sequences.end());
     runtime.on_progress = [&](const LoadProgress& now) { progress.show(now.line); };
     if (!options.like) return Model(ModelFiles::open(runtime), runtime);

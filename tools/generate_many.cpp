@@ -255,7 +255,7 @@ void ManyPrompts::show() {
 }
 
 int ManyPrompts::run() {
-    const std::lock_guard turn(model_.turns());
+    const std::lock_guard lock(model_.mutex());
     for (int i = 0; i < model_.options().sequences; ++i)
         active_.push_back(std::make_unique<ActivePrompt>(model_.make_sequence()));
     started_ = steady_seconds();
@@ -304,7 +304,7 @@ int run_generate_many(const GenerateOptions& options) {
     LoadOptions load = locate(options.model);
     AnswerFile file(options.output, *options.prompts, prompts);
     if (!flags.seed) flags.seed = file.seed();
-    load.sequences = load.together =
+    load.sequences = load.sequences_in_pass =
         int(std::clamp<size_t>(file.unanswered().size(), 1, size_t(options.parallel)));
     if (!options.quiet) tell_unused(options.model, load.draft.method);
     ProgressLine progress(options.quiet);
@@ -329,7 +329,7 @@ int run_generate_many(const GenerateOptions& options) {
                        std::to_string(prompts.size()) + " prompts; the same command goes on)");
     }
     if (options.model.profile) {
-        const std::lock_guard turn(model.turns());
+        const std::lock_guard lock(model.mutex());
         print_op_times(model.backend());
     }
     return code;

@@ -188,7 +188,7 @@ ServePlan serve_plan(LoadOptions load, const Backend& backend) {
     const ServeOptions options;
     load.sequences = options.parallel + options.keep;
     load.cache_tokens = kFittingCache;
-    load.together = options.parallel;
+    load.sequences_in_pass = options.parallel;
     ModelFiles files = ModelFiles::open(load);
     files.replace_unstorable(backend);
     files.fit_context(load, backend);

@@ -149,7 +149,7 @@ int run_serve(const ServeOptions& options) {
     LoadOptions load = locate(options.model);
     load.sequences = options.parallel + options.keep;
     load.cache_tokens = options.kv_tokens ? *options.kv_tokens : kFittingCache;
-    load.together = options.parallel;
+    load.sequences_in_pass = options.parallel;
     const std::string name = options.alias ? *options.alias : name_of(load.model);
     // An address that is in use is reported before anything is loaded.
     Server server(server_options(options));
@@ -189,7 +189,7 @@ int run_serve(const ServeOptions& options) {
     server.hand_over(*service);
     if (!options.quiet && !server.is_ending()) tell_ready(options, *model, name, address);
     serving.join();
-    const std::lock_guard turn(model->turns());
+    const std::lock_guard lock(model->mutex());
     if (options.model.profile) print_op_times(model->backend());
     model->review_costs();
     return 0;

@@ -60,7 +60,7 @@ train::TrainingOptions training_options(const TrainOptions& options) {
     training.texts.assign(options.texts.begin(), options.texts.end());
     training.goes_on = options.goes_on;
     training.max_prompts = options.max_prompts;
-    training.answering.together = options.parallel;
+    training.answering.sequences_in_pass = options.parallel;
     training.answering.max_tokens = options.max_answer;
     training.answering.sampling.filters.temperature = float(options.temperature);
     training.answering.sampling.seed = options.seed;

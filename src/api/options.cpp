@@ -92,7 +92,7 @@ LoadOptions load_options(const aerie_model_options* options) {
     const int context = number(asked.context, std::numeric_limits<int>::max(), 0, "context");
     load.context = context > 0 ? context : kFittingContext;
     load.sequences = number(asked.sessions, kMaxSessions, 1, "sessions");
-    load.together = std::min(load.sequences, kMaxTogether);
+    load.sequences_in_pass = std::min(load.sequences, kMaxTogether);
     load.draft = draft_options(asked);
     load.device = asked.device ? asked.device : "";
     load.cache = cache_of(asked.cache);

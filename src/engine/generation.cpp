@@ -38,11 +38,12 @@ std::string why_hardly_drafted(const Stats& stats) {
         "hardly anything was drafted: a pass over 4 rows costs as much as %.1f tokens, and ",
         stats.cost_of_4_rows);
     const int drafts = stats.cycles - stats.plain_cycles;
-    if (drafts == 0) return std::string(line) + "no guess was likely enough to pay for that";
-    if (stats.accepted_by_depth.empty()) return std::string(line) + "no guess was right";
+    if (drafts == 0)
+        return std::string(line) + "no drafted token was likely enough to pay for that";
+    if (stats.accepted_by_depth.empty()) return std::string(line) + "no drafted token was accepted";
     const int right = stats.accepted_by_depth[0];
     return std::string(line) + std::to_string(right) + " of " + std::to_string(drafts) +
-           (drafts == 1 ? " guess was right" : " guesses were right");
+           (drafts == 1 ? " draft tree" : " draft trees") + " had an accepted token";
 }
 
 Generation::Generation(Batch& batch, Sequence& sequence, const Tokenizer& tokenizer,

@@ -46,7 +46,7 @@ struct LoadOptions {
     // Tokens in the KV cache of all sequences together, at least a context; 0: each has room for a
     // whole context; or kFittingCache.
     int64_t cache_tokens = 0;
-    int together = 1;  // most sequences of a pass
+    int sequences_in_pass = 1;
     DraftOptions draft;
     bool profile = false;         // the device times each op
     std::filesystem::path cache;  // folder for measured costs; empty: nothing is kept
@@ -102,7 +102,7 @@ struct ModelFiles {
         return {.context = context,
                 .kv = options.kv,
                 .prefill_rows = options.prefill_rows,
-                .sequences_in_pass = options.together,
+                .sequences_in_pass = options.sequences_in_pass,
                 .open_sequences = options.sequences,
                 .cache_tokens = cache_tokens};
     }

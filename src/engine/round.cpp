@@ -107,14 +107,15 @@ bool Round::preempt_youngest(size_t i) {
 void Round::run() {
     for (Generation* generation : decoding_) cycles_.push_back(&generation->cycle_);
     batch_.propose(cycles_);
-    const size_t begun = cycles_.size();
+    // The pieces have the rows that the trees of `decoding_` leave.
+    const size_t decoding = cycles_.size();
     for (Generation* generation : prefilling_) add_piece(*generation);
-    std::span<Cycle* const> left = cycles_;
-    batch_.propose(left.subspan(begun));
-    for (std::span<const PromptPiece> pieces = pieces_; !left.empty() || !pieces.empty();) {
-        const size_t count = batch_.cycles_of_pass(left);
-        run_pass(batch_, left.first(count), pieces);
-        left = left.subspan(count);
+    std::span<Cycle* const> remaining = cycles_;
+    batch_.propose(remaining.subspan(decoding));
+    for (std::span<const PromptPiece> pieces = pieces_; !remaining.empty() || !pieces.empty();) {
+        const size_t count = batch_.cycles_of_pass(remaining);
+        run_pass(batch_, remaining.first(count), pieces);
+        remaining = remaining.subspan(count);
         pieces = {};
     }
     for (Generation* generation : decoding_) finish(*generation, false);

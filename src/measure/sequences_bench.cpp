@@ -204,7 +204,7 @@ int most_sequences(const ModelFiles& files, const LoadOptions& options, const Ba
                    int limit) {
     const auto fits = [&](int64_t sequences) {
         LoadOptions asked = options;
-        asked.sequences = asked.together = int(sequences);
+        asked.sequences = asked.sequences_in_pass = int(sequences);
         asked.cache_tokens = 0;
         return files.fits_in_memory(asked, backend);
     };

@@ -7,10 +7,10 @@
 
 namespace aerie {
 
-Rounds::Rounds(FairMutex& turns, int together)
-    : turns_(turns), together_(size_t(std::clamp(together, 1, kMaxTogether))) {
+Rounds::Rounds(FairMutex& model, int sequences_in_pass)
+    : model_(model), sequences_in_pass_(size_t(std::clamp(sequences_in_pass, 1, kMaxTogether))) {
     waiting_.reserve(kMaxTogether);
-    generations_.reserve(together_);
+    generations_.reserve(sequences_in_pass_);
 }
 
 void Rounds::step(Generation& generation) {
@@ -28,19 +28,21 @@ void Rounds::step(Generation& generation) {
     if (mine.error) std::rethrow_exception(mine.error);
 }
 
-// Runs a round of those that wait. Threads of the last round deliver what it has put out and come
-// back; they are waited for a little, since a round of one takes nearly as long as a round of all.
+// Runs a round of the answers that wait. The threads of the last round deliver its tokens and come
+// back within microseconds; a round that started without them would cost nearly as much as one with
+// them. So the leader waits for them, but only a small part of a round: a client that reads slowly
+// must not hold up the others.
 void Rounds::lead(std::unique_lock<std::mutex>& lock) {
-    constexpr double kMostWait = 2e-3, kShare = 1.0 / 8;
+    constexpr double kMaxWait = 2e-3, kShare = 1.0 / 8;  // seconds; of the last round's time
     is_led_ = true;
-    const double wait = std::min(kMostWait, seconds_ * kShare);
+    const double wait = std::min(kMaxWait, seconds_ * kShare);
     arrived_.wait_for(lock, std::chrono::duration<double>(wait),
-                      [&] { return waiting_.size() >= std::min(expected_, together_); });
+                      [&] { return waiting_.size() >= std::min(expected_, sequences_in_pass_); });
     lock.unlock();
-    turns_.lock();
+    model_.lock();
     lock.lock();
     // They stay in line, so that nothing needs memory after the round.
-    const size_t count = std::min(waiting_.size(), together_);
+    const size_t count = std::min(waiting_.size(), sequences_in_pass_);
     generations_.clear();
     for (size_t i = 0; i < count; ++i) generations_.push_back(waiting_[i]->generation);
     lock.unlock();
@@ -53,7 +55,7 @@ void Rounds::lead(std::unique_lock<std::mutex>& lock) {
         error = std::current_exception();
     }
     const double seconds = steady_seconds() - start;
-    turns_.unlock();
+    model_.unlock();
 
     lock.lock();
     seconds_ = seconds;

@@ -1,5 +1,7 @@
-// The rounds of a model's answers: threads that step one answer each share passes. Whoever gets the
-// device takes along all that wait.
+// Continuous batching for threads that step one answer each: while a round runs, the answers that
+// want another step wait in a queue; the thread that locks the model next runs a round of all of
+// them, and the others wait for its outcome. One thread does the work of all, so a round has one
+// pass of the target.
 #pragma once
 
 #include <condition_variable>
@@ -14,8 +16,8 @@ namespace aerie {
 
 class Rounds {
   public:
-    // Holds `turns` during a round. At most `together` answers share one.
-    Rounds(FairMutex& turns, int together);
+    // `model` is held during a round. At most `sequences_in_pass` answers share one.
+    Rounds(FairMutex& model, int sequences_in_pass);
     Rounds(const Rounds&) = delete;
     Rounds& operator=(const Rounds&) = delete;
 
@@ -31,8 +33,8 @@ class Rounds {
     };
     void lead(std::unique_lock<std::mutex>& lock);
 
-    FairMutex& turns_;
-    const size_t together_;
+    FairMutex& model_;
+    const size_t sequences_in_pass_;
     std::mutex mutex_;
     std::condition_variable arrived_, done_;
     std::vector<Waiting*> waiting_;  // in the order of arrival

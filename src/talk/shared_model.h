@@ -18,7 +18,7 @@
 
 namespace aerie {
 
-// A sequence of a shared model. Everything is guarded by turns().
+// A sequence of a shared model. Everything is guarded by mutex().
 struct OpenSequence {
     Sequence* sequence = nullptr;
     bool is_answering = false;
@@ -48,13 +48,13 @@ class SharedModel {
     const Identity& identity() const;  // computed by the first call; throws Error
     bool can_draft() const { return options().draft.method != kNoDrafts; }
 
-    Rounds& rounds() { return rounds_; }  // takes the turns itself
+    Rounds& rounds() { return rounds_; }  // locks mutex() itself
     const PassCounts& pass_counts() const { return batch_.counts(); }
     int used_pages() const { return kv_.used_pages(); }
     int pages() const { return kv_.pages(); }
 
-    // Everything below may only be used while holding turns().
-    FairMutex& turns() { return turns_; }
+    // Everything below may only be used while holding mutex().
+    FairMutex& mutex() { return mutex_; }
     Model& model() { return *model_; }
     Backend& backend() { return model_->backend(); }
     Sequence make_sequence();  // throws Error if there are as many as allowed
@@ -93,10 +93,10 @@ class SharedModel {
     const LearnedCosts costs_;
     KvPool kv_;
     Batch batch_;
-    FairMutex turns_;
+    FairMutex mutex_;
     std::vector<OpenSequence*> open_;
     uint64_t uses_ = 0;
-    Rounds rounds_{turns_, options().together};
+    Rounds rounds_{mutex_, options().sequences_in_pass};
     std::atomic<double> last_use_ = steady_seconds();
     mutable std::once_flag identified_;
     mutable Identity identity_;

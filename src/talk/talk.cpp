@@ -8,7 +8,7 @@
 namespace aerie {
 
 Talk::Talk(std::shared_ptr<SharedModel> model) : model_(std::move(model)) {
-    const std::lock_guard turn(model_->turns());
+    const std::lock_guard lock(model_->mutex());
     sequence_.emplace(model_->make_sequence());
     sequence_->begin({});
     open_.sequence = &*sequence_;
@@ -23,13 +23,13 @@ Talk::Talk(std::shared_ptr<SharedModel> model, Sequence sequence)
 }
 
 Talk::~Talk() {
-    const std::lock_guard turn(model_->turns());
+    const std::lock_guard lock(model_->mutex());
     model_->take_out(open_);
     sequence_.reset();
 }
 
 int Talk::computed() const {
-    const std::lock_guard turn(model_->turns());
+    const std::lock_guard lock(model_->mutex());
     return sequence_->committed();
 }
 
@@ -43,7 +43,7 @@ std::vector<int> Talk::joined(const Conversation& conversation) const {
 }
 
 void Talk::begin(const Request& request) {
-    const std::lock_guard turn(model_->turns());
+    const std::lock_guard lock(model_->mutex());
     end_answer();
     cancelled_ = false;
     Request own = request;
@@ -61,20 +61,20 @@ bool Talk::step() {
     try {
         model_->rounds().step(*answer_);
     } catch (...) {
-        const std::lock_guard turn(model_->turns());
+        const std::lock_guard lock(model_->mutex());
         sequence_->forget();  // the state of its pages is unknown after an error
         end_answer();
         throw;
     }
     if (!answer_->has_ended()) return true;
-    const std::lock_guard turn(model_->turns());
+    const std::lock_guard lock(model_->mutex());
     end_answer();
     return false;
 }
 
 GenerationResult Talk::leave() {
     if (!answer_) throw UsageError("no answer was begun");
-    const std::lock_guard turn(model_->turns());
+    const std::lock_guard lock(model_->mutex());
     end_answer();
     return answer_->leave();
 }
@@ -100,14 +100,14 @@ void Talk::check_length(int length) const {
 
 void Talk::rewind(int length) {
     check_length(length);
-    const std::lock_guard turn(model_->turns());
+    const std::lock_guard lock(model_->mutex());
     end_answer();
     sequence_->truncate(length);
 }
 
 std::unique_ptr<Talk> Talk::fork(int length) const {
     check_length(length);
-    const std::lock_guard turn(model_->turns());
+    const std::lock_guard lock(model_->mutex());
     model_->free_pages(1, open_.sequence);  // The fork copies its last page.
     return std::unique_ptr<Talk>(new Talk(model_, sequence_->fork(length)));
 }

@@ -41,9 +41,9 @@ class Talk {
     // again, and the talk's text beyond it is forgotten. Throws UsageError and leaves the talk
     // unchanged.
     void begin(const Request& request);
-    // Continues the answer; returns false once it has ended. Waits for this talk's turn. Throws
-    // Error (device, damaged model): then the answer has ended, and the next answer runs the whole
-    // text again.
+    // Continues the answer; returns false once it has ended. Waits while other threads use the
+    // model. Throws Error (device, damaged model): then the answer has ended, and the next answer
+    // runs the whole text again.
     bool step();
     // Ends the answer and returns its result, so that another talk can continue it
     // (Request::begun). Throws UsageError if no answer was begun.

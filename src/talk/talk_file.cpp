@@ -131,7 +131,7 @@ bool is_talk_file(const fs::path& path) {
 void Talk::save(const fs::path& path) const {
     const ReplacedFile file(path, FileAccess::owner);
     const std::string header = header_of(*model_).dump();
-    const std::lock_guard turn(model_->turns());
+    const std::lock_guard lock(model_->mutex());
     file.commit([&](const ReplacedFile::Write& write) {
         FileSink to(write);
         to.text(kMagic);
@@ -164,7 +164,7 @@ std::unique_ptr<Talk> Talk::load(std::shared_ptr<SharedModel> model, const fs::p
             Cause::other_model);
     auto talk = std::make_unique<Talk>(std::move(model));
     const std::vector<int> ids = read_ids(file, *talk->model_);
-    const std::lock_guard turn(talk->model_->turns());
+    const std::lock_guard lock(talk->model_->mutex());
     Sequence& sequence = *talk->sequence_;
     sequence.restore(ids);
     if (const std::string there = text_of(header, "arithmetic", file); there != own.arithmetic) {

@@ -25,7 +25,7 @@ void answer_prompts(Model& model, const AnsweringPlan& plan,
                     const std::function<bool(Prompt& prompt)>& next,
                     const std::function<void(const AnsweredPrompt&)>& on_answer) {
     BatchLimits limits = model.limits();
-    limits.sequences_in_pass = limits.open_sequences = plan.together;
+    limits.sequences_in_pass = limits.open_sequences = plan.sequences_in_pass;
     DraftOptions plain;
     plain.method = kNoDrafts;
     const std::unique_ptr<Drafter> drafter = model.drafter(plain, limits);
@@ -33,7 +33,7 @@ void answer_prompts(Model& model, const AnsweringPlan& plan,
     KvPool kv(model.backend(), kv_shape(config, limits, drafter->reach()));
     Batch batch(model.backend(), model.target(), kv, *drafter, limits);
     std::vector<std::unique_ptr<Place>> places;
-    for (int i = 0; i < plan.together; ++i)
+    for (int i = 0; i < plan.sequences_in_pass; ++i)
         places.push_back(
             std::make_unique<Place>(Sequence(kv, *drafter, config.vocab, limits.context)));
 

@@ -22,7 +22,7 @@ struct AnsweredPrompt {
 };
 
 struct AnsweringPlan {
-    int together = 16;     // prompts in a pass
+    int sequences_in_pass = 16;
     int max_tokens = 512;  // most tokens of an answer
     Sampling sampling;     // each prompt adds its own seed
     std::vector<int> eos_ids;

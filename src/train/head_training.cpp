@@ -78,14 +78,14 @@ TrainingSetup setup_of_head(const ModelFiles& files, const TrainingPlan& plan) {
 }
 
 HeadTraining::HeadTraining(Model& model, TrainingDevice& device, const TrainingSetup& setup,
-                           int positions, FairMutex* turns)
+                           int positions, FairMutex* mutex)
     : device(device),
       files(model.files()),
       vocabulary(setup.draft_ids.empty() ? DraftVocabulary::all(setup.shape.vocab)
                                          : DraftVocabulary::of(setup.draft_ids, setup.shape.vocab)),
       head(device, setup.shape),
       reader(model.backend(), model.target(), device, positions, setup.taps,
-             setup.shape.draft_vocab == 0, turns),
+             setup.shape.draft_vocab == 0, mutex),
       trainer(trainer_of(*this, setup, positions)) {}
 
 void HeadTraining::begin_anew(uint64_t seed) {

@@ -13,11 +13,11 @@ namespace aerie::train {
 TrainingSetup setup_of_head(const ModelFiles& files, const TrainingPlan& plan);
 
 struct HeadTraining {
-    // Texts have at most `positions` tokens. `turns` is held during each pass of the target; null:
+    // Texts have at most `positions` tokens. `mutex` is held during each pass of the target; null:
     // nobody else uses the model. The model must outlive this object. The parameters are zero.
     // Throws Error.
     HeadTraining(Model& model, TrainingDevice& device, const TrainingSetup& setup, int positions,
-                 FairMutex* turns = nullptr);
+                 FairMutex* mutex = nullptr);
     HeadTraining(const HeadTraining&) = delete;  // its parts refer to each other
     HeadTraining& operator=(const HeadTraining&) = delete;
 

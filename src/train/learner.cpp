@@ -229,7 +229,7 @@ Learner::Owner& Learner::known(const std::string& name) {
 // Uses the head that lies in the owner's folder, if there is one.
 void Learner::take_head(Owner& owner) {
     if (!fs::exists(owner.folder / "head" / "config.json")) return;
-    const std::lock_guard turn(model_->turns());
+    const std::lock_guard lock(model_->mutex());
     std::shared_ptr<const DraftWeights> head = model_->model().load_head(owner.folder / "head");
     const std::lock_guard guard(mutex_);
     owner.head.swap(head);  // the old one is freed by the thread that has the turn
@@ -289,7 +289,7 @@ void Learner::take_course(Owner& owner) {
     if (!training_)
         training_ = std::make_unique<HeadTraining>(
             model_->model(), *device_, setup_of_head(model_->files(), options_.plan),
-            std::min(options_.max_text, model_->context()), &model_->turns());
+            std::min(options_.max_text, model_->context()), &model_->mutex());
     training_->head.forget();
     const auto has = [&](const char* name) {
         return fs::exists(owner.folder / name / "config.json");

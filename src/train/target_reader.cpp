@@ -61,21 +61,21 @@ DraftVocabulary DraftVocabulary::of(std::vector<int> ids, int vocab) {
 }
 
 TargetReader::TargetReader(Backend& backend, Target& target, TrainingDevice& device, int positions,
-                           Taps taps, bool with_goals, FairMutex* turns)
+                           Taps taps, bool with_goals, FairMutex* mutex)
     : backend_(backend),
       target_(target),
       device_(device),
       taps_(std::move(taps)),
       with_goals_(with_goals),
-      turns_(turns),
+      mutex_(mutex),
       tapped_(size_t(positions) * taps_.size() * size_t(target.config().hidden)),
       scores_(size_t(positions) * size_t(target.config().vocab)) {
-    const std::unique_lock turn = take_turn();
+    const std::unique_lock lock = lock_mutex();
     memory_ = std::make_unique<Memory>(backend, target.config(), positions, int(taps_.size()));
 }
 
 TargetReader::~TargetReader() {
-    const std::unique_lock turn = take_turn();
+    const std::unique_lock lock = lock_mutex();
     memory_.reset();
 }
 
@@ -88,8 +88,8 @@ TargetReader::Memory::Memory(Backend& backend, const ModelConfig& config, int po
     buffer = plan.allocate(backend);
 }
 
-std::unique_lock<FairMutex> TargetReader::take_turn() const {
-    return turns_ ? std::unique_lock(*turns_) : std::unique_lock<FairMutex>();
+std::unique_lock<FairMutex> TargetReader::lock_mutex() const {
+    return mutex_ ? std::unique_lock(*mutex_) : std::unique_lock<FairMutex>();
 }
 
 TargetOutputs TargetReader::read(const TrainingTexts& texts, const DraftVocabulary& vocabulary) {
@@ -150,7 +150,7 @@ void TargetReader::run(std::span<const int> tokens, const std::vector<bool>& mas
         std::vector<Row> rows;
         for (int i = first; i < first + count; ++i)
             rows.push_back(causal_row(tokens[size_t(i)], i, pages.sequence()));
-        const std::unique_lock turn = take_turn();
+        const std::unique_lock lock = lock_mutex();
         const Tensor block = memory_->rows.row_range(0, count);
         backend_.write(block, rows.data());
         TargetPass pass;

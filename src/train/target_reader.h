@@ -25,9 +25,9 @@ struct DraftVocabulary {
 class TargetReader {
   public:
     // Texts have at most `positions` tokens. With `goals`, features of the next position are kept,
-    // too. `turns` is held during each pass; null: nobody else uses the backend. Throws Error.
+    // too. `mutex` is held during each pass; null: nobody else uses the backend. Throws Error.
     TargetReader(Backend& backend, Target& target, TrainingDevice& device, int positions, Taps taps,
-                 bool with_goals, FairMutex* turns = nullptr);
+                 bool with_goals, FairMutex* mutex = nullptr);
     ~TargetReader();
     TargetReader(const TargetReader&) = delete;
     TargetReader& operator=(const TargetReader&) = delete;
@@ -38,7 +38,7 @@ class TargetReader {
     TargetOutputs read(const TrainingTexts& texts, const DraftVocabulary& vocabulary);
 
   private:
-    std::unique_lock<FairMutex> take_turn() const;
+    std::unique_lock<FairMutex> lock_mutex() const;
     void run(std::span<const int> tokens, const std::vector<bool>& mask);
 
     Backend& backend_;
@@ -46,8 +46,8 @@ class TargetReader {
     TrainingDevice& device_;
     Taps taps_;
     bool with_goals_;
-    FairMutex* turns_;
-    // Device memory; `turns` is held while it is allocated.
+    FairMutex* mutex_;
+    // Device memory; `mutex` is held while it is allocated.
     struct Memory {
         Memory(Backend& backend, const ModelConfig& config, int positions, int taps);
         KvPool kv;

@@ -76,7 +76,7 @@ TEST(Allocation, NoneInRoundsOfSeveralSequences) {
     DraftOptions lookup_auto = draft_options("lookup");
     lookup_auto.tree.reset();
     LoadOptions options = bundled_options(DType::Q8_0);
-    options.together = kSequences;
+    options.sequences_in_pass = kSequences;
     Bundled model(options);
     const BatchLimits limits = model.limits();
     for (const DraftOptions& draft :

@@ -11,7 +11,7 @@ namespace {
 TEST(Fairness, ALongPromptHoldsNobodyBack) {
     LoadOptions options = bundled_options(DType::Q8_0);
     options.draft.method = kNoDrafts;
-    options.together = 2;
+    options.sequences_in_pass = 2;
     options.context = 1024;
     Bundled model(options);
     const BatchLimits limits = model.limits();
@@ -51,7 +51,7 @@ TEST(Fairness, ALongPromptHoldsNobodyBack) {
 TEST(Fairness, AnswersThatWaitGetTheirTurnInOrder) {
     LoadOptions options = bundled_options(DType::Q8_0);
     options.draft.method = kNoDrafts;
-    options.together = options.sequences = 3;
+    options.sequences_in_pass = options.sequences = 3;
     options.context = 128;
     Bundled model(options);
     const BatchLimits limits = model.limits();

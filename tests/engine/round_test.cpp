@@ -53,7 +53,7 @@ class Rounds : public testing::TestWithParam<Case> {
         skip_unless_stored(GetParam().type);
         if (IsSkipped()) return;
         LoadOptions options = options_with(GetParam().heads, GetParam().type, GetParam().method);
-        options.together = 8;
+        options.sequences_in_pass = 8;
         options.prefill_rows = 32;  // several pieces for most prompts
         options.context = 192;      // few pages for a sequence
         model_ = std::make_unique<Bundled>(options);

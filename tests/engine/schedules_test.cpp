@@ -41,7 +41,7 @@ LoadOptions toy_options() {
     options.context = kContext;
     options.prefill_rows = 32;
     options.sequences = kMostPlaces + 1;  // and a moment for a copy
-    options.together = kMostPlaces;
+    options.sequences_in_pass = kMostPlaces;
     return options;
 }
 

@@ -153,7 +153,7 @@ TEST_F(Learns, AndEndsAtAnyTime) {
         }
         const fs::path head = own_folder() / "head";
         if (!fs::exists(head / "config.json")) continue;
-        const std::lock_guard turn(model->turns());
+        const std::lock_guard lock(model->mutex());
         EXPECT_NE(model->model().load_head(head), nullptr);
     }
     Learner learner(model, options());

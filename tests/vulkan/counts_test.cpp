@@ -138,7 +138,7 @@ TEST_F(CycleCounts, OfATreeThatTheHostDecides) {
 // Several sequences share each submission: one of the target, and one for each level of the head.
 TEST_F(CycleCounts, OfSeveralSequences) {
     LoadOptions options = bundled_options(DType::Q8_0);
-    options.together = 3;
+    options.sequences_in_pass = 3;
     model_.emplace(options, open_staged());
     const BatchLimits limits = model_->limits();
     for (const std::string method : {"none", "eagle2"}) {
