@@ -69,9 +69,9 @@ Contenders all_contenders() {
     for (const bool is_published : {true, false}) {
         const std::string trees = is_published ? "" : ", chosen";
         add("lookup" + trees, "lookup", {}, is_published);
-        if (is_published) add("lookahead", "lookahead", {}, false);
-        if (is_published) add("chain on eagle", "chain", {"eagle"}, false);
-        if (is_published) add("eagle1", "eagle1", {"eagle"}, false);
+        add("lookahead" + trees, "lookahead", {}, is_published);
+        add("chain on eagle" + trees, "chain", {"eagle"}, is_published);
+        add("eagle1" + trees, "eagle1", {"eagle"}, is_published);
         for (const auto& [method, head] :
              std::vector<std::pair<std::string, std::string>>{{"model", draft},
                                                               {"medusa", "medusa"},

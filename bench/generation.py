@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DRAFTERS = {"none": ["none"], "chain": ["chain"], "eagle1": ["eagle1"],
+DRAFTERS = {"none": ["none"], "chain": ["chain", "--tree", "published"], "eagle1": ["eagle1", "--tree", "published"],
             "eagle2": ["eagle2", "--tree", "60,6,10"], "auto": ["eagle2", "--tree", "auto"]}
 SETTINGS = [["--temp", "0"], ["--temp", "1", "--seed", "1"]]
 EXTRA = sys.argv[2:]

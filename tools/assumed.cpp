@@ -22,11 +22,28 @@ namespace {
 
 struct Flag {
     const char* name;
-    bool (*counts)(const DraftMethod& method);
+    bool (*counts)(const DraftMethod& method, const DraftOptions& options);
 };
 
-bool reads_files(const DraftMethod& method) {
+bool reads_files(const DraftMethod& method, const DraftOptions&) {
     return method.needs != DraftNeeds::nothing;
+}
+
+// "auto" and "published" concern every drafter.
+bool takes_tree(const DraftMethod& method, const DraftOptions& options) {
+    return options.tree ? method.takes_tree : method.name != kNoDrafts;
+}
+
+bool takes_tree_file(const DraftMethod& method, const DraftOptions&) {
+    return method.takes_tree_file;
+}
+
+bool is_chain(const DraftMethod& method, const DraftOptions&) {
+    return method.name == "chain";
+}
+
+bool is_lookahead(const DraftMethod& method, const DraftOptions&) {
+    return method.name == "lookahead";
 }
 
 constexpr Flag kDraftFlags[] = {
@@ -36,10 +53,10 @@ constexpr Flag kDraftFlags[] = {
     {"--draft-vocab", reads_files},
     {"--token-counts", reads_files},
     {"--draft-weights", reads_files},
-    {"--tree", [](const DraftMethod& method) { return method.takes_tree; }},
-    {"--tree-file", [](const DraftMethod& method) { return method.takes_tree_file; }},
-    {"--chain-length", [](const DraftMethod& method) { return method.name == "chain"; }},
-    {"--lookahead", [](const DraftMethod& method) { return method.name == "lookahead"; }},
+    {"--tree", takes_tree},
+    {"--tree-file", takes_tree_file},
+    {"--chain-length", is_chain},
+    {"--lookahead", is_lookahead},
 };
 
 }  // namespace
@@ -67,7 +84,7 @@ void tell_unused(const ModelOptions& options, const std::string& method) {
                    std::to_string(cores) + " cores; more threads than cores are slower)");
     for (const Flag& flag : kDraftFlags)
         if (std::count(options.given.begin(), options.given.end(), flag.name) &&
-            !flag.counts(draft_method(method)))
+            !flag.counts(draft_method(method), options.drafting))
             print_note(std::string("(") + flag.name + " changes nothing with --draft " + method +
                        ")");
 }

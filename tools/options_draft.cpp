@@ -130,19 +130,18 @@ void add_tree_option(CLI::App& app, ModelOptions& options) {
                drafting.is_published = text == "published";
                drafting.tree = drafting.is_published ? std::nullopt : parse_tree(text);
            },
-           "tree of all --draft but " +
+           "auto (default): chosen in each cycle by what it costs on this device and how much "
+           "was accepted; none where none pays.\n"
+           "N,L,K: always N nodes with the root, L levels, top K; at most so many with grafted and "
+           "best; no effect with " +
                methods_where(
                    [](const DraftMethod& method) {
                        return !method.takes_tree && method.name != kNoDrafts;
                    },
                    " and ") +
                ".\n"
-               "auto (default): chosen in each cycle by what it costs on this device and how much "
-               "was accepted; none where none pays.\n"
-               "N,L,K: always N nodes with the root, L levels, top K; at most those of grafted and "
-               "best.\n"
-               "published: the drafter's own, 60,6,10 of EAGLE-2, Medusa's and Hydra's fixed tree "
-               "of 64 nodes")
+               "published: always the drafter's own, 60,6,10 of EAGLE-2, 26 nodes of EAGLE-1, a "
+               "chain of 5, Medusa's and Hydra's fixed tree of 64 nodes, lookahead's 7,5,7")
         ->type_name("auto|N,L,K|published");
 }
 
@@ -162,12 +161,12 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
     add_head_options(app, options);
     add_tree_option(app, options);
     add_whole(app, "--chain-length", drafting.chain_length, Range{1, kMaxDepth},
-              "tokens that --draft chain drafts (default: 5)");
+              "tokens that --draft chain always drafts (default: as many as pay, 10 at most)");
     app.add_option_function<std::string>(
            "--lookahead",
            [&drafting](const std::string& text) { drafting.lookahead = parse_lookahead(text); },
            "with --draft lookahead: W columns of its window, N tokens of an n-gram, at most G of "
-           "them in a pass; (N-1) (W+G) <= 63 (default: 7,5,7)")
+           "them in a pass; (N-1) (W+G) <= 63 (default: as much of 7,5,7 as pays)")
         ->type_name("W,N,G");
     app.add_option_function<std::string>(
            "--tree-file",

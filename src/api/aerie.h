@@ -200,7 +200,7 @@ typedef struct aerie_model_options {
                              the device's memory holds */
     int32_t sessions;     /* most sessions at a time, all with memory of their own; 0: 1 */
     int32_t threads;      /* threads of a CPU device; 0: one per core */
-    int32_t chain_length; /* tokens that "chain" drafts; 0: 5 */
+    int32_t chain_length; /* tokens that "chain" always drafts; 0: sized by measurement */
     int32_t tree_nodes, tree_levels, tree_top_k; /* all 0: sized by measurement */
     aerie_progress_callback progress;            /* may be NULL */
     void* progress_user;

@@ -39,7 +39,8 @@ int number(int32_t given, int most, int default_value, const char* what) {
 
 DraftOptions draft_options(const aerie_model_options& asked) {
     DraftOptions draft;
-    draft.chain_length = number(asked.chain_length, kMaxDepth, draft.chain_length, "chain_length");
+    if (const int length = number(asked.chain_length, kMaxDepth, 0, "chain_length"); length > 0)
+        draft.chain_length = length;
     if (asked.tree_nodes != 0 || asked.tree_levels != 0 || asked.tree_top_k != 0) {
         draft.tree = TreeShape{asked.tree_nodes, asked.tree_levels, asked.tree_top_k};
         check_tree_shape(*draft.tree);

@@ -37,8 +37,9 @@ std::vector<DraftMethod> all_methods() {
     methods.push_back(drawn(
         head_method({"chain", "the likeliest token of a head or a smaller model, again and again",
                      chain_growth, false})));
-    methods.push_back(drawn(head_method(
-        {"eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth, false, true})));
+    methods.push_back(
+        drawn(head_method({"eagle1", "the head's tokens in EAGLE-1's tree, as much of it as pays",
+                           static_growth, false, true})));
     add_methods(methods, DraftNeeds::head);
     methods.push_back(head_method(
         {"grafted",
@@ -66,7 +67,7 @@ const DraftMethod& draft_method(const std::string& name) {
 
 void check_draft_options(const DraftOptions& options) {
     const DraftMethod& method = draft_method(options.method);
-    check_lookahead_shape(options.lookahead);
+    if (options.lookahead) check_lookahead_shape(*options.lookahead);
     if (options.accept == AcceptRule::keyed) return;
     if (!method.is_drawn) {
         std::string names;

@@ -44,11 +44,13 @@ void check_lookahead_shape(const LookaheadShape& shape);
 
 struct DraftOptions {
     std::string method = "none";  // name of a row in draft/methods.h
-    int chain_length = 5;
-    std::optional<TreeShape> tree;         // shape of grown trees; unset: see is_published
-    bool is_published = false;             // then the published shape; else sized by measurement
-    std::optional<TreePaths> static_tree;  // for EAGLE-1, Medusa, Hydra; unset: the method's own
-    LookaheadShape lookahead;
+    // Each of the next four fixes the trees of the methods that it concerns. Where none does, trees
+    // are sized by measurement.
+    std::optional<TreeShape> tree;         // shape of grown trees
+    std::optional<TreePaths> static_tree;  // for EAGLE-1, Medusa, Hydra
+    std::optional<int> chain_length;       // for chains
+    std::optional<LookaheadShape> lookahead;
+    bool is_published = false;  // the published tree of a method, if nothing above fixes it
     Proposals proposals = Proposals::coupled;
     AcceptRule accept = AcceptRule::keyed;
     bool use_value = true;  // ablations of EAGLE-2, Table 3
@@ -58,6 +60,10 @@ struct DraftOptions {
     std::function<TreeShape()> shape_policy;
     LevelHook on_level;            // may be empty; if set, levels are chosen on the host
     Clock clock = steady_seconds;  // times trees that are sized by measurement
+
+    // Whether a static tree, a chain or a window that nothing fixes is cut by measured costs.
+    // Drafts that are drawn need trees that are known beforehand.
+    bool cuts_fixed_trees() const { return !is_published && accept == AcceptRule::keyed; }
 };
 
 }  // namespace aerie

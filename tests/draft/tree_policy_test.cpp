@@ -114,7 +114,8 @@ class Simulation {
 
     Device device_;
     ForcedAcceptance forced_;
-    TreePolicy policy_{kMaxAuto, std::make_shared<CycleCosts>()};
+    const AllowedRanks all_;
+    TreePolicy policy_{kMaxAuto, all_, std::make_shared<CycleCosts>()};
     std::vector<Candidate> table_;
     int backlog_ = 1;
 };

@@ -39,6 +39,26 @@ TEST(StaticTree, FromAFile) {
     std::filesystem::remove(file);
 }
 
+TEST(AllowedRanks, AreThoseOnThePaths) {
+    const AllowedRanks ranks({{0, 1}, {0}, {2}, {0, 1, 0}});
+    const int first = ranks.child(AllowedRanks::kRoot, 0);
+    EXPECT_NE(first, AllowedRanks::kNone);
+    EXPECT_EQ(ranks.child(AllowedRanks::kRoot, 1), AllowedRanks::kNone);
+    EXPECT_NE(ranks.child(AllowedRanks::kRoot, 2), AllowedRanks::kNone);
+    EXPECT_EQ(ranks.child(AllowedRanks::kRoot, 3), AllowedRanks::kNone);
+    EXPECT_EQ(ranks.child(first, 0), AllowedRanks::kNone);
+    const int second = ranks.child(first, 1);
+    EXPECT_NE(ranks.child(second, 0), AllowedRanks::kNone);
+    EXPECT_EQ(ranks.child(second, 1), AllowedRanks::kNone);
+    EXPECT_EQ(ranks.child(AllowedRanks::kNone, 0), AllowedRanks::kNone);
+    const AllowedRanks all;
+    EXPECT_NE(all.child(all.child(AllowedRanks::kRoot, 9), 31), AllowedRanks::kNone);
+    const AllowedRanks chain(chain_paths(2));
+    const int end = chain.child(chain.child(AllowedRanks::kRoot, 0), 0);
+    EXPECT_NE(end, AllowedRanks::kNone);
+    EXPECT_EQ(chain.child(end, 0), AllowedRanks::kNone);
+}
+
 TEST(TreeShape, Limits) {
     EXPECT_NO_THROW(check_tree_shape({60, 6, 10}));
     EXPECT_NO_THROW(check_tree_shape({2, 1, 1}));

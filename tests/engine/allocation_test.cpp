@@ -38,10 +38,22 @@ TEST(Allocation, TheCounterCounts) {
 TEST(Allocation, NoneInTheDecodeLoop) {
     DraftOptions lookup_auto = draft_options("lookup");
     lookup_auto.tree.reset();
-    const DraftOptions drafters[] = {draft_options("none"),      draft_options("lookup"),
-                                     draft_options("chain"),     draft_options("eagle1"),
-                                     draft_options("eagle2"),    auto_options(),
-                                     draft_options("lookahead"), lookup_auto};
+    const auto cut = [](const char* method) {
+        DraftOptions options;
+        options.method = method;
+        return options;
+    };
+    const DraftOptions drafters[] = {draft_options("none"),
+                                     draft_options("lookup"),
+                                     draft_options("chain"),
+                                     draft_options("eagle1"),
+                                     draft_options("eagle2"),
+                                     auto_options(),
+                                     draft_options("lookahead"),
+                                     lookup_auto,
+                                     cut("chain"),
+                                     cut("eagle1"),
+                                     cut("lookahead")};
     for (DType type : {DType::F16, DType::Q8_0}) {
         Bundled model(bundled_options(type));
         for (const DraftOptions& draft : drafters)

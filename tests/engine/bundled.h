@@ -144,11 +144,14 @@ class Bundled {
     Model model_;
 };
 
-// Methods that grow a tree grow the paper's.
+// The trees of the papers.
 inline DraftOptions draft_options(const std::string& method) {
     DraftOptions options;
     options.method = method;
-    options.tree = TreeShape{};
+    if (draft_method(method).takes_tree)
+        options.tree = TreeShape{};
+    else
+        options.is_published = true;
     return options;
 }
 

@@ -90,7 +90,7 @@ class Lookup final : public Drafter, CostAware {
   private:
     struct State final : DraftState {
         explicit State(const Lookup& of)
-            : drafter(of), said(of.context_), policy(of.shape_, of.costs_) {}
+            : drafter(of), said(of.context_), policy(of.shape_, of.allowed_, of.costs_) {}
 
         int positions() const override { return INT_MAX; }
         void truncate(int positions) override {
@@ -132,6 +132,7 @@ class Lookup final : public Drafter, CostAware {
     }
 
     TreeShape shape_;
+    AllowedRanks allowed_;  // all
     bool is_chosen_;
     int context_;
     Clock clock_;

@@ -31,13 +31,14 @@ class Laps {
 
 class ChosenTrees final : public TreeDrafter, CostAware {
   public:
-    ChosenTrees(const DraftSource& source, const TreeShape& most, bool has_grafts, Parts parts)
+    ChosenTrees(const DraftSource& source, const Growth& growth, Parts parts)
         : TreeDrafter(source, std::move(parts)),
-          most_(most),
-          context_(has_grafts ? source.plan.context : 0),
+          most_(growth.shape),
+          allowed_(growth.paths.empty() ? AllowedRanks() : AllowedRanks(growth.paths)),
+          context_(growth.has_grafts ? source.plan.context : 0),
           clock_(source.plan.options.clock),
           proposals_(most_grown()) {
-        grafted_.reserve(size_t(most.top_k) * size_t(1 + (most.levels - 1) * most.top_k) +
+        grafted_.reserve(size_t(most_.top_k) * size_t(1 + (most_.levels - 1) * most_.top_k) +
                          size_t(kMaxGrafts));
     }
 
@@ -234,7 +235,8 @@ class ChosenTrees final : public TreeDrafter, CostAware {
     // Acceptance statistics belong to a sequence; costs belong to the device and are shared.
     struct ChosenState final : State {
         ChosenState(const ChosenTrees& of, KvPages held)
-            : State(of, std::move(held)), policy(of.most_, of.costs_, of.context_ > 0) {
+            : State(of, std::move(held)),
+              policy(of.most_, of.allowed_, of.costs_, of.context_ > 0) {
             if (of.context_ > 0) said.emplace(of.context_);
         }
 
@@ -275,6 +277,7 @@ class ChosenTrees final : public TreeDrafter, CostAware {
     }
 
     TreeShape most_;
+    AllowedRanks allowed_;
     int context_;  // most positions of a sequence searched for grafts; 0: no grafts
     Clock clock_;
     std::vector<Proposal> proposals_;  // the proposals whose trees grow
@@ -285,9 +288,8 @@ class ChosenTrees final : public TreeDrafter, CostAware {
 }  // namespace
 
 std::unique_ptr<Drafter> make_chosen_trees(const DraftSource& source, TreeDrafter::Parts parts) {
-    const TreeShape most = parts.growth.shape;
-    const bool has_grafts = parts.growth.has_grafts;
-    return std::make_unique<ChosenTrees>(source, most, has_grafts, std::move(parts));
+    const Growth growth = parts.growth;
+    return std::make_unique<ChosenTrees>(source, growth, std::move(parts));
 }
 
 }  // namespace aerie

@@ -52,6 +52,31 @@ void check_tree_shape(const TreeShape& shape) {
     check("top-k", shape.top_k, 1, kMaxTopK);
 }
 
+AllowedRanks::AllowedRanks(const TreePaths& paths) : children_(1) {
+    const std::set<std::vector<int>> ordered(paths.begin(), paths.end());  // parents come first
+    for (const std::vector<int>& path : ordered) {
+        int place = kRoot;
+        for (size_t i = 0; i + 1 < path.size(); ++i) place = child(place, path[i]);
+        std::vector<int>& ranks = children_[size_t(place)];
+        const size_t rank = size_t(path.back());
+        if (ranks.size() <= rank) ranks.resize(rank + 1, kNone);
+        ranks[rank] = int(children_.size());
+        children_.emplace_back();
+    }
+}
+
+int AllowedRanks::child(int place, int rank) const {
+    if (children_.empty() || place == kNone) return place;
+    const std::vector<int>& ranks = children_[size_t(place)];
+    return rank < int(ranks.size()) ? ranks[size_t(rank)] : kNone;
+}
+
+TreePaths chain_paths(int length) {
+    TreePaths paths;
+    for (int depth = 1; depth <= length; ++depth) paths.emplace_back(size_t(depth), 0);
+    return paths;
+}
+
 const TreePaths& default_static_tree() {
     static const TreePaths tree = {{0},
                                    {1},

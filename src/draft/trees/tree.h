@@ -66,6 +66,23 @@ void check_tree_shape(const TreeShape& shape);
 // A fixed tree: each path lists child ranks from the root, e.g. {0, 2, 1}.
 using TreePaths = std::vector<std::vector<int>>;
 
+// Which children the nodes of a tree may have, by rank: those on some paths, or all.
+class AllowedRanks {
+  public:
+    static constexpr int kRoot = 0, kNone = -1;
+
+    AllowedRanks() = default;  // all
+    explicit AllowedRanks(const TreePaths& paths);
+    // The place of the child of this rank below a place; kNone if the tree may not have it.
+    int child(int place, int rank) const;
+
+  private:
+    std::vector<std::vector<int>> children_;  // [place][rank]; empty: all children are allowed
+};
+
+// A path of `length` best children.
+TreePaths chain_paths(int length);
+
 // EAGLE-1's tree of 25 nodes below the root (mc_sim_7b_63; docs/drafting.md section 4).
 const TreePaths& default_static_tree();
 

@@ -17,11 +17,25 @@ static_assert(kBacklogRows >= 2 * kWindow);
 }  // namespace
 
 Growth chain_growth(const DraftOptions& options) {
-    return {{}, {options.chain_length + 1, options.chain_length, 1}};
+    constexpr int kPublished = 5;
+    if (options.chain_length || !options.cuts_fixed_trees()) {
+        const int length = options.chain_length.value_or(kPublished);
+        return {{}, {length + 1, length, 1}};
+    }
+    constexpr int kRanked = 4;  // a confidence at temperature > 0 is known beside siblings' alone
+    const int most = kMaxAuto.levels;
+    return {chain_paths(most), {most + 1, most, kRanked}, true};
 }
 
 Growth static_growth(const DraftOptions& options) {
-    return {options.static_tree.value_or(default_static_tree()), {}};
+    const TreePaths& paths = options.static_tree ? *options.static_tree : default_static_tree();
+    if (options.static_tree || !options.cuts_fixed_trees()) return {paths, {}};
+    TreeShape shape{int(paths.size()) + 1, 0, 0};
+    for (const std::vector<int>& path : paths) {
+        shape.levels = std::max(shape.levels, int(path.size()));
+        shape.top_k = std::max(shape.top_k, path.back() + 1);
+    }
+    return {paths, shape, true};
 }
 
 // Ablations use the tree of the paper.
@@ -43,7 +57,8 @@ Growth within(Growth growth, int levels) {
 }
 
 TreeDrafterLimits reach_of(const Growth& growth) {
-    return growth.paths.empty() ? dynamic_reach(growth.shape) : static_reach(growth.paths);
+    const bool is_static = !growth.paths.empty() && !growth.is_chosen;
+    return is_static ? static_reach(growth.paths) : dynamic_reach(growth.shape);
 }
 
 void TreeDrafterTensors::add_to(TensorPlan& plan, int state_columns, int feature_columns,
@@ -371,9 +386,9 @@ TokenTree TreeDrafter::tree(std::span<const Candidate> table, const NodeList& ke
 }
 
 std::unique_ptr<Drafter> make_tree_drafter(const DraftSource& source, TreeDrafter::Parts parts) {
-    if (!parts.growth.paths.empty()) return make_static_trees(source, std::move(parts));
-    return parts.growth.is_chosen ? make_chosen_trees(source, std::move(parts))
-                                  : make_dynamic_trees(source, std::move(parts));
+    if (parts.growth.is_chosen) return make_chosen_trees(source, std::move(parts));
+    return parts.growth.paths.empty() ? make_dynamic_trees(source, std::move(parts))
+                                      : make_static_trees(source, std::move(parts));
 }
 
 }  // namespace aerie

@@ -22,8 +22,9 @@ constexpr int kMostGrown = 8;
 
 // How the trees of a method grow.
 struct Growth {
-    TreePaths paths = {};     // static trees: the paths; empty for other trees
-    TreeShape shape;          // other trees: their shape, or the upper bound of a chosen one
+    TreePaths paths =
+        {};           // the paths of a static tree, or those that a chosen one may have; empty: all
+    TreeShape shape;  // shape of a dynamic tree, or the upper bound of a chosen one
     bool is_chosen = false;   // whether the tree is sized by measurement
     bool has_grafts = false;  // whether continuations from the text are grafted on a chosen tree
 };

@@ -23,8 +23,13 @@ constexpr int kPriceRows = 4;  // verify() has steps: a row's price is the least
 
 }  // namespace
 
-TreePolicy::TreePolicy(const TreeShape& most, std::shared_ptr<CycleCosts> costs, bool has_grafts)
-    : most_(most), costs_(std::move(costs)), has_grafts_(has_grafts), trust_(kFirstTrust) {
+TreePolicy::TreePolicy(const TreeShape& most, const AllowedRanks& allowed,
+                       std::shared_ptr<CycleCosts> costs, bool has_grafts)
+    : most_(most),
+      allowed_(&allowed),
+      costs_(std::move(costs)),
+      has_grafts_(has_grafts),
+      trust_(kFirstTrust) {
     truth_.resize(size_t(most.levels) + 1);
     for (auto& of_rank : confidence_) of_rank.resize(size_t(most.levels) + 1);
     const size_t candidates =
@@ -32,6 +37,7 @@ TreePolicy::TreePolicy(const TreeShape& most, std::shared_ptr<CycleCosts> costs,
     probability_.reserve(candidates);
     conditional_.reserve(candidates);
     drafted_.reserve(candidates);
+    places_.reserve(candidates);
     siblings_.reserve(candidates);
 }
 
@@ -50,16 +56,20 @@ double TreePolicy::row_cost(int nodes) const {
     return least;
 }
 
-// The tokens, beyond their price, that running the head on a node brings if its children are as
-// good as those seen so far. The cost of the first level below is not included, the cost of further
-// levels is.
-double TreePolicy::gain_below(double probability, int depth) const {
+// The tokens, beyond their price, that running the head on a node at `place` brings if its children
+// are as good as those seen so far. The cost of the first level below is not included, the cost of
+// further levels is.
+double TreePolicy::gain_below(double probability, int depth, int place) const {
+    const int child = allowed_->child(place, 0);
     double gain = 0;
     for (int rank : {0, 1})
-        gain += std::max(0.0, probability * expected(depth + 1, rank) - row_price_);
-    const double best_child = probability * expected(depth + 1, 0);
+        if (allowed_->child(place, rank) != AllowedRanks::kNone)
+            gain += std::max(0.0, probability * expected(depth + 1, rank) - row_price_);
+    const double best_child =
+        child == AllowedRanks::kNone ? 0 : probability * expected(depth + 1, 0);
     if (best_child > row_price_ && depth + 1 < most_.levels)
-        gain += std::max(0.0, gain_below(best_child, depth + 1) - account_.rate * costs_->level(1));
+        gain += std::max(
+            0.0, gain_below(best_child, depth + 1, child) - account_.rate * costs_->level(1));
     return gain;
 }
 
@@ -69,8 +79,8 @@ void TreePolicy::begin_text() {
 
 bool TreePolicy::would_draft(int backlog) const {
     const bool affordable = costs_->root(backlog) + costs_->verify(2) - 1 <= most_for_head();
-    return affordable &&
-           gain_below(1, 0) > account_.rate * costs_->root(std::min(backlog, kUsualBacklog));
+    return affordable && gain_below(1, 0, AllowedRanks::kRoot) >
+                             account_.rate * costs_->root(std::min(backlog, kUsualBacklog));
 }
 
 void TreePolicy::begin_cycle() {
@@ -80,6 +90,7 @@ void TreePolicy::begin_cycle() {
     probability_.clear();
     conditional_.clear();
     drafted_.clear();
+    places_.clear();
     siblings_.clear();
     grafts_.clear();
     row_price_ = account_.rate * row_cost(1);
@@ -130,6 +141,7 @@ int TreePolicy::graft(int parent, int token, float conditional) {
         probability_.push_back(path);
         conditional_.push_back(conditional);
         drafted_.push_back(token);
+        places_.push_back(AllowedRanks::kNone);
         if (siblings_.empty() && path > 0) offer(entry);
     } else {
         float& known = probability_[size_t(entry)];
@@ -185,6 +197,7 @@ void TreePolicy::offer(int entry) {
 void TreePolicy::add_siblings(std::span<const Candidate> table, const Siblings& siblings) {
     const double truth = truth_[size_t(depth_)].mean(kTruthPrior, kTruthWeight);
     const double above = siblings.parent < 0 ? 1 : double(probability_[size_t(siblings.parent)]);
+    const int parent = siblings.parent < 0 ? AllowedRanks::kRoot : places_[size_t(siblings.parent)];
     double first_claim = 0, first_share = 0;
     for (int i = 0; i < siblings.count; ++i) {
         const Candidate& candidate = table[size_t(siblings.first + i)];
@@ -198,9 +211,12 @@ void TreePolicy::add_siblings(std::span<const Candidate> table, const Siblings& 
         } else {
             share = kSiblingsShare * (1 - first_share) * claim / std::max(1 - first_claim, claim);
         }
+        const int place = allowed_->child(parent, i);
+        const bool is_allowed = place != AllowedRanks::kNone;
         conditional_.push_back(float(share));
-        probability_.push_back(float(above * std::min(kSurest, truth * share)));
+        probability_.push_back(is_allowed ? float(above * std::min(kSurest, truth * share)) : 0);
         drafted_.push_back(candidate.token);
+        places_.push_back(place);
         if (probability_.back() > 0) offer(siblings.first + i);
     }
 }
@@ -260,7 +276,8 @@ void TreePolicy::choose(std::span<const Candidate> table, int first, Frontier& f
     int width = 0;
     for (int w = 1; w <= widest; ++w) {
         const double cost = costs_->level(w);
-        gain += gain_below(probability_[size_t(first + order[size_t(w) - 1])], depth_);
+        const size_t entry = size_t(first + order[size_t(w) - 1]);
+        gain += gain_below(probability_[entry], depth_, places_[entry]);
         const bool affordable = spent_ + cost + costs_->verify(nodes) - 1 <= most_for_head();
         if (affordable && gain - account_.rate * cost > most) {
             most = gain - account_.rate * cost;

@@ -18,9 +18,11 @@ namespace aerie {
 
 class TreePolicy {
   public:
-    // A policy for one sequence; the costs are shared by all sequences on the device. `has_grafts`:
+    // A policy for one sequence; the costs are shared by all sequences on the device. The head's
+    // candidates may stand where `allowed` says; the policy keeps a reference to it. `has_grafts`:
     // a head drafts beside grafts, which must not suffer from what the head loses.
-    TreePolicy(const TreeShape& most, std::shared_ptr<CycleCosts> costs, bool has_grafts = false);
+    TreePolicy(const TreeShape& most, const AllowedRanks& allowed,
+               std::shared_ptr<CycleCosts> costs, bool has_grafts = false);
 
     CycleCosts& costs() { return *costs_; }
 
@@ -83,7 +85,7 @@ class TreePolicy {
     static void each_lesson(Self& self, const Visit& visit);
     double row_cost(int nodes) const;
     double expected(int depth, int rank) const;
-    double gain_below(double probability, int depth) const;
+    double gain_below(double probability, int depth, int place) const;
     void add_siblings(std::span<const Candidate> table, const Siblings& siblings);
     void calibrate(std::span<const int> tokens);
     bool calibrate(const Siblings& siblings, int depth, int token, int& entry);
@@ -94,6 +96,7 @@ class TreePolicy {
     }
 
     TreeShape most_;
+    const AllowedRanks* allowed_;
     std::shared_ptr<CycleCosts> costs_;
     bool has_grafts_;
 
@@ -113,6 +116,7 @@ class TreePolicy {
     std::vector<float> probability_;  // [entry]: calibrated probability of its path
     std::vector<float> conditional_;  // [entry]: given its parent, calibrated except by truth_
     std::vector<int> drafted_;        // [entry]: token
+    std::vector<int> places_;         // [entry]: its place by AllowedRanks; grafts have none
     std::vector<Siblings> siblings_;
     FixedVector<Graft, kMaxNodes> grafts_;
 };
