@@ -160,6 +160,9 @@ RoundShape Batch::round_of(std::span<Cycle* const> cycles) const {
     RoundShape round{int(cycles.size()), 0, 1};
     for (const Cycle* cycle : cycles) round.drafting += cycle->sequence->answer().drafts;
     round.drafting = std::max(1, round.drafting);
+    round.keys = 0;
+    for (const Cycle* cycle : cycles)
+        round.keys += double(cycle->sequence->committed()) / double(cycles.size());
     if (!in_pass_.empty())
         round.rows =
             std::max(1.0, double(int(rows_.size()) - first_scored_) / double(in_pass_.size()));

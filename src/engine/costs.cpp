@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/replaced_file.h"
+#include "core/saved.h"
 #include "io/input_file.h"
 #include "io/json.h"
 
@@ -27,6 +28,9 @@ constexpr int kUsualRows = 8;  // rounds after the first leave out larger passes
 // Passes are timed behind a text of as many tokens as are read in this time.
 constexpr double kReadSeconds = 0.15;
 constexpr int kLeastText = 16;  // a shorter text is not worth its time
+constexpr int kMaxText = 192;
+constexpr int kLongText = 1024;     // positions of the long text, which is not run
+constexpr double kLongShare = 0.5;  // time for passes behind it, as a part of the budget
 constexpr double kMaxSeconds = 3600;
 constexpr size_t kMaxFileBytes = 1 << 16;
 
@@ -72,6 +76,7 @@ class CurveTimer {
         return round;
     }
     const CostPoint& last() const { return points_.back(); }
+    bool is_empty() const { return points_.empty(); }
     // Upper bound on the time that a point with twice the rows takes.
     double next_seconds() const { return std::max(seconds_, 2 * points_.back().seconds); }
     std::vector<CostPoint> points() const { return plausible(points_); }
@@ -100,10 +105,9 @@ double spread_of(std::vector<double> rounds) {
     return rounds[rounds.size() / 2] / rounds.front();
 }
 
-std::optional<std::vector<CostPoint>> parse_points(const Json* json) {
-    if (!json || !json->array() || json->array()->empty() ||
-        json->array()->size() > size_t(kMaxNodes))
-        return std::nullopt;
+// Points by ascending rows, whose seconds do not fall and are `least` at least.
+std::optional<std::vector<CostPoint>> parse_rising(const Json* json, double least) {
+    if (!json || !json->array() || json->array()->size() > size_t(kMaxNodes)) return std::nullopt;
     std::vector<CostPoint> points;
     for (const Json& item : *json->array()) {
         int64_t rows = 0;
@@ -111,15 +115,22 @@ std::optional<std::vector<CostPoint>> parse_points(const Json* json) {
             rows > kMaxNodes || rows <= (points.empty() ? 0 : points.back().rows))
             return std::nullopt;
         const double seconds = item.array()->at(1).number();
-        if (!(seconds >= (points.empty() ? 1e-9 : points.back().seconds) && seconds <= kMaxSeconds))
+        if (!(seconds >= (points.empty() ? least : points.back().seconds) &&
+              seconds <= kMaxSeconds))
             return std::nullopt;
         points.push_back({int(rows), seconds});
     }
-    const std::vector<CostPoint> expected = plausible(points);
+    return points;
+}
+
+std::optional<std::vector<CostPoint>> parse_points(const Json* json) {
+    const auto points = parse_rising(json, 1e-9);
+    if (!points || points->empty()) return std::nullopt;
+    const std::vector<CostPoint> expected = plausible(*points);
     const bool same = std::equal(
-        points.begin(), points.end(), expected.begin(),
+        points->begin(), points->end(), expected.begin(),
         [](const CostPoint& a, const CostPoint& b) { return a.seconds <= b.seconds * (1 + 1e-9); });
-    return same ? std::optional(points) : std::nullopt;
+    return same ? points : std::nullopt;
 }
 
 Json json_points(const std::vector<CostPoint>& points) {
@@ -148,7 +159,7 @@ namespace {
 bool read_text(Session& session, double pass_seconds, double budget_seconds) {
     constexpr double kRowsOfPass = 4;  // rows of a prompt that are read in the time of one pass
     const double most = kRowsOfPass * std::min(kReadSeconds, budget_seconds / 4) / pass_seconds;
-    const double room = std::min(session.context(), kMeasureContext) / 2;
+    const double room = std::min(session.context() / 2, kMaxText);
     if (std::min(most, room) < kLeastText) return false;
     std::vector<int> text(size_t(std::min(most, room)));
     for (size_t i = 0; i < text.size(); ++i) text[i] = token_of(session, int(i));
@@ -157,7 +168,51 @@ bool read_text(Session& session, double pass_seconds, double budget_seconds) {
     return true;
 }
 
+class Zeros final : public SaveSource {
+  public:
+    void read(std::span<std::byte> out) override { std::fill(out.begin(), out.end(), std::byte{}); }
+    void fail(const std::string& why) const override { throw Error(why); }
+};
+
+// Makes a text of kLongText positions whose keys and values are zeros: passes behind it take as
+// long as behind any other text. False: the session has no room for it.
+bool place_long_text(Session& session) {
+    if (!has_room_for_long_text(session)) return false;
+    const std::vector<int> tokens(size_t(kLongText) + 1);
+    Sequence& sequence = session.sequence();
+    sequence.restore(tokens);
+    Zeros zeros;
+    sequence.pages().load(zeros, kLongText);
+    sequence.commit(kLongText);
+    return true;
+}
+
+// The time that each position beyond `keys` adds to the passes of `verify`.
+std::vector<CostPoint> measure_per_key(Session& session, CurveTimer& timer,
+                                       const std::vector<CostPoint>& verify, int keys,
+                                       double budget_seconds) {
+    if (!place_long_text(session)) return {};
+    const CostCurve known(verify);
+    const double start = steady_seconds();
+    for (const CostPoint& point : verify) {
+        const double spent = steady_seconds() - start;
+        if (!timer.is_empty() && spent + timer.next_seconds() > budget_seconds) break;
+        timer.add(point.rows);
+    }
+    std::vector<CostPoint> points;
+    for (const CostPoint& point : timer.points()) {
+        const double more = point.seconds - known.at(point.rows);
+        const double least = points.empty() ? 0 : points.back().seconds;
+        points.push_back({point.rows, std::max(more / (kLongText - keys), least)});
+    }
+    return points;
+}
+
 }  // namespace
+
+bool has_room_for_long_text(const Session& session) {
+    return session.context() >= kLongText + kMaxNodes;
+}
 
 MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_seconds) {
     session.begin({});
@@ -193,8 +248,13 @@ MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_
         rounds.push_back(passes + level.repeat());
         round_seconds = spent() - before;
     }
+    MeasuredCosts costs{verify.points(), level.points(), false, spread_of(std::move(rounds))};
+    costs.keys = session.committed();
+    verify.clear();
+    costs.per_key =
+        measure_per_key(session, verify, costs.verify, costs.keys, kLongShare * budget_seconds);
     session.begin({});
-    return {verify.points(), level.points(), false, spread_of(std::move(rounds))};
+    return costs;
 }
 
 fs::path cost_file(const fs::path& folder, const std::string& key) {
@@ -209,24 +269,33 @@ std::optional<MeasuredCosts> read_costs(const fs::path& folder, const std::strin
         const fs::path file = cost_file(folder, key);
         const Json json = Json::parse(read_text(file, kMaxFileBytes), file.string());
         const Json *schema = json.find("schema"), *stored = json.find("key");
-        if (!schema || !schema->string() || *schema->string() != "aerie-costs-2" || !stored ||
+        if (!schema || !schema->string() || *schema->string() != "aerie-costs-3" || !stored ||
             !stored->string() || *stored->string() != key)
             return std::nullopt;
         const auto verify = parse_points(json.find("verify")),
-                   level = parse_points(json.find("level"));
-        if (!verify || !level || verify->front().rows != 1 || level->front().rows != 1)
+                   level = parse_points(json.find("level")),
+                   per_key = parse_rising(json.find("per_key"), 0);
+        int64_t keys = -1;
+        if (const Json* stored_keys = json.find("keys")) stored_keys->integer(keys);
+        if (!verify || !level || !per_key || keys < 0 || keys > kLongText ||
+            verify->front().rows != 1 || level->front().rows != 1)
             return std::nullopt;
-        return MeasuredCosts{*verify, *level};
+        MeasuredCosts costs{*verify, *level};
+        costs.keys = int(keys);
+        costs.per_key = *per_key;
+        return costs;
     } catch (const Error&) {
         return std::nullopt;
     }
 }
 
 bool write_costs(const fs::path& folder, const std::string& key, const MeasuredCosts& costs) {
-    const Json json(Json::Object{{"schema", "aerie-costs-2"},
+    const Json json(Json::Object{{"schema", "aerie-costs-3"},
                                  {"key", key},
                                  {"verify", json_points(costs.verify)},
-                                 {"level", json_points(costs.level)}});
+                                 {"level", json_points(costs.level)},
+                                 {"keys", costs.keys},
+                                 {"per_key", json_points(costs.per_key)}});
     try {
         fs::create_directories(folder);
         ReplacedFile(cost_file(folder, key)).commit(json.dump() + "\n");

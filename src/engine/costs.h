@@ -12,16 +12,21 @@
 namespace aerie {
 
 constexpr double kMeasureSeconds = 0.9;  // budget at a start
-constexpr int kMeasureContext = 384;     // context of a session for it; with less it is less true
+// Context of a session for it: with less, the costs of long texts are unknown.
+constexpr int kMeasureContext = 1152;
+constexpr int kUsualContext = 384;  // with less, even those of short texts are less true
 
-// Measures few points behind a text of some length, the cheapest first, as many as `budget_seconds`
-// allow (at least one row of each curve). A point is the least time of several runs. The session
-// forgets its sequence.
+// Measures few points behind a short text, the cheapest first, as many as `budget_seconds` allow
+// (at least one row of each curve), and fewer behind a long one, if the session has room for it. A
+// point is the least time of several runs. The session forgets its sequence.
 MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_seconds);
 
 // Corrects timings, which are too long if something else ran, and never too short: fewer rows cost
 // no more than more rows, and a pass costs no more than several passes over fewer rows.
 std::vector<CostPoint> plausible(std::vector<CostPoint> points);
+
+// Whether a session has room for the long text.
+bool has_room_for_long_text(const Session& session);
 
 // The costs in `folder` under this key, which names everything that they depend on. A file that is
 // damaged, has another key or holds impossible values counts as missing.

@@ -58,11 +58,13 @@ LearnedCosts::LearnedCosts(Model& model, CostAware& drafter, Session& session)
     const std::string key = cost_key(model);
     if (!options.cache.empty()) file_ = cost_file(options.cache, key);
     auto costs = options.cache.empty() ? std::nullopt : read_costs(options.cache, key);
+    // An earlier session may have had no room for the long text.
+    if (costs && costs->per_key.empty() && has_room_for_long_text(session)) costs.reset();
     if (!costs) {
         costs = steady_costs(session, drafter, options);
         // A measurement that was disturbed twice is not kept, so the next start measures again; nor
         // is one behind less text than a longer context allows.
-        const int usual = std::min(kMeasureContext, model.files().config.context);
+        const int usual = std::min(kUsualContext, model.files().config.context);
         const bool is_usual = costs->spread <= kMaxSpread && session.context() >= usual;
         if (!options.cache.empty() && is_usual) write_costs(options.cache, key, *costs);
     }

@@ -111,6 +111,31 @@ TEST(CycleCosts, ARowOfARoundCostsEachSequenceItsDelay) {
     EXPECT_NEAR(costs.of(1), 4.0 / 5 / 2, 1e-6) << "the machine is half as fast";
 }
 
+// Each position of the text adds to a pass by its rows, so the cost of a tree in plain cycles moves
+// with the text's length.
+TEST(CycleCosts, GrowWithTheText) {
+    MeasuredCosts measured = kMeasured;
+    measured.keys = 100;
+    measured.per_key = {{1, 1e-3}, {4, 4e-3}, {8, 4e-3}};
+    CycleCosts costs(measured);
+    EXPECT_DOUBLE_EQ(costs.verify(8), 3.5);
+    costs.begin_round({.keys = 100});
+    EXPECT_DOUBLE_EQ(costs.verify(8), 3.5);
+    costs.begin_round({.keys = 2100});
+    EXPECT_DOUBLE_EQ(costs.verify(4), 13.0 / 4);
+    EXPECT_DOUBLE_EQ(costs.verify(8), 15.0 / 4);
+    EXPECT_DOUBLE_EQ(costs.level(1), 0.4 / 4);
+    for (int i = 0; i < 100; ++i) {
+        costs.saw_verify(1, 4);
+        costs.saw_verify(8, 15);
+    }
+    EXPECT_DOUBLE_EQ(costs.verify(8), 15.0 / 4) << "timings that are as expected";
+    costs.begin_round({.keys = 0});
+    EXPECT_NEAR(costs.verify(4), 4.6 / 1.9, 1e-9);
+    costs.begin_round({.sequences = 2, .drafting = 1, .rows = 1, .keys = 1100});
+    EXPECT_DOUBLE_EQ(costs.verify(3), 1 + 2 * (9 - 5) / 5.0);
+}
+
 // Without complete measurements the built-in guesses hold until the first timing gives them a unit.
 TEST(CycleCosts, HalfAMeasurementIsNone) {
     const CycleCosts none, half(MeasuredCosts{{{1, 5.0}}, {}});

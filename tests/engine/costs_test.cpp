@@ -20,7 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const MeasuredCosts kCosts{{{1, 0.5}, {2, 0.5}, {8, 1.25}}, {{1, 0.125}, {10, 0.25}}};
+const MeasuredCosts kCosts{.verify = {{1, 0.5}, {2, 0.5}, {8, 1.25}},
+                           .level = {{1, 0.125}, {10, 0.25}},
+                           .keys = 7,
+                           .per_key = {{1, 0.01}, {8, 0.01}}};
 const std::string kKey = "cpu; some \"model\"";
 
 TEST(Measure, GivesPointsInOrderWithinItsBudget) {
@@ -80,6 +83,30 @@ class ScriptedLevels final : public CostAware {
     Account account_;
 };
 
+// A position costs time; without room for a long text nothing is known of it. The measurement
+// leaves nothing in the session.
+TEST(Measure, FindsWhatALongTextCosts) {
+    Bundled model(bundled_options(DType::F16));
+    for (const int context : {512, 2048}) {
+        BatchLimits limits = model.limits();
+        limits.context = context;
+        auto drafting = model.drafting(auto_options(), limits);
+        Session& session = *drafting.session;
+        const MeasuredCosts costs =
+            measure_costs(session, *drafting.drafter->cost_aware(), kMeasureSeconds);
+        EXPECT_GT(costs.keys, 0);
+        ASSERT_EQ(costs.per_key.empty(), context == 512);
+        if (costs.per_key.empty()) continue;
+        EXPECT_EQ(costs.per_key[0].rows, 1);
+        EXPECT_GT(costs.per_key.back().seconds, 0);
+        EXPECT_LT(1000 * costs.per_key.back().seconds, 100 * costs.verify.back().seconds);
+        EXPECT_EQ(session.committed(), 0);
+        const Request request = model.request(model.encode(sixty_prompts()[0]), 20);
+        const auto plain = model.drafting(draft_options("none"));
+        EXPECT_EQ(model.run(session, request).ids, model.run(*plain.session, request).ids);
+    }
+}
+
 TEST(Measure, SaysHowFarRoundsDiffered) {
     Bundled model(bundled_options(DType::F16));
     auto drafting = model.drafting(auto_options());
@@ -129,6 +156,10 @@ TEST(CostCache, ReadsBackWhatItWrote) {
     EXPECT_EQ(costs->verify[2].rows, 8);
     EXPECT_EQ(costs->verify[2].seconds, 1.25);
     EXPECT_EQ(costs->level[1].seconds, 0.25);
+    EXPECT_EQ(costs->keys, 7);
+    ASSERT_EQ(costs->per_key.size(), 2u);
+    EXPECT_EQ(costs->per_key[1].rows, 8);
+    EXPECT_EQ(costs->per_key[1].seconds, 0.01);
     EXPECT_FALSE(read_costs(cache, kKey + " of another shape"));
     EXPECT_EQ(std::distance(fs::directory_iterator(cache), {}), 1) << "nothing half-written stays";
 }
@@ -158,7 +189,10 @@ TEST(CostCache, ADamagedFileIsNoneAndIsReplaced) {
                                                           {"[[1,0.5]", "[[1,0.75]"},
                                                           {"[8,1.25]", "[65,1.25]"},
                                                           {"[8,1.25]", "[8,1e300]"},
-                                                          {"aerie-costs-2", "aerie-costs-1"},
+                                                          {"aerie-costs-3", "aerie-costs-2"},
+                                                          {"[[1,0.01]", "[[1,-0.01]"},
+                                                          {"\"keys\":7", "\"keys\":-7"},
+                                                          {"\"per_key\"", "\"per_keys\""},
                                                           {"\"level\"", "\"levels\""}}) {
         std::string damaged = whole;
         ASSERT_NE(damaged.find(from), std::string::npos) << from << " in " << whole;

@@ -28,6 +28,7 @@ std::span<const CostPoint> level_points(const MeasuredCosts& measured) {
 }  // namespace
 
 CostCurve::CostCurve(std::span<const CostPoint> points) {
+    if (points.empty()) return;
     size_t i = 0;  // the line from point i to the next one holds
     for (int rows = 1; rows <= kMaxNodes; ++rows) {
         while (i + 2 < points.size() && rows > points[i + 1].rows) ++i;
@@ -57,6 +58,8 @@ CycleCosts::CycleCosts(const MeasuredCosts& measured)
     : verify_(verify_points(measured)),
       level_(level_points(measured)),
       root_(level_),
+      per_key_(measured.per_key),
+      keys_(measured.keys),
       measured_verify_(verify_),
       measured_level_(level_),
       frozen_(measured.frozen),
@@ -72,29 +75,35 @@ double CycleCosts::correction() const {
 }
 
 // A single interrupted pass must count for no more than a slow one.
-double CycleCosts::ratio_of(const CostCurve& curve, int rows, double seconds) const {
-    return std::clamp(seconds / (speed_ * curve.at(rows)), 0.5, 2.0);
+double CycleCosts::ratio_of(double seconds, double expected) const {
+    return std::clamp(seconds / (speed_ * expected), 0.5, 2.0);
 }
 
 void CycleCosts::saw_shared_pass(int rows, double seconds) {
     if (frozen_ || !(seconds > 0)) return;
+    const double expected = pass(measured_verify_, rows);
     if (speed_ == 0)
-        speed_ = seconds / measured_verify_.at(rows);
+        speed_ = seconds / expected;
     else
-        speed_ *= 1 + (ratio_of(measured_verify_, rows, seconds) - 1) * kSpeedStep;
+        speed_ *= 1 + (ratio_of(seconds, expected) - 1) * kSpeedStep;
 }
 
-void CycleCosts::saw(CostCurve& curve, int rows, double seconds) {
+void CycleCosts::saw_verify(int rows, double seconds) {
+    saw(verify_, rows, seconds, pass(verify_, rows));
+}
+
+// `expected`: what the costs say of these rows, before the correction by speed_.
+void CycleCosts::saw(CostCurve& curve, int rows, double seconds, double expected) {
     if (frozen_ || !(seconds > 0)) return;
     if (speed_ == 0) {
         if (&curve != &verify_) return;  // drafting may cost next to nothing
-        speed_ = seconds / curve.at(rows);
+        speed_ = seconds / expected;
     }
-    const double ratio = ratio_of(curve, rows, seconds);
+    const double ratio = ratio_of(seconds, expected);
     // The time of a lookup, a thousandth of a pass, says nothing of the machine's speed: it depends
     // on what lies in the caches. Where costs are assumed, a lookup is known by its time alone.
     constexpr double kLeastShare = 0.02;
-    if (std::min(seconds / speed_, curve.at(rows)) >= kLeastShare * verify_.at(1))
+    if (std::min(seconds / speed_, expected) >= kLeastShare * verify_.at(1))
         speed_ *= 1 + (ratio - 1) * kSpeedStep;
     curve.correct(rows, 1 + (ratio - 1) * kCurveStep);
 }

@@ -2,6 +2,7 @@
 // load, then corrected by the cycles' own timings.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <vector>
@@ -25,12 +26,16 @@ struct MeasuredCosts {
     // The median round's time over the fastest round's: far above 1 if something else ran during
     // the measurement.
     double spread = 1;
+    // Positions behind which `verify` was measured, and the seconds that each further position adds
+    // to a pass, by its rows. Without points a longer text costs no more.
+    int keys = 0;
+    std::vector<CostPoint> per_key = {};
 };
 
 // Seconds by rows: linear between the points, and beyond the last one as between the last two.
 class CostCurve {
   public:
-    explicit CostCurve(std::span<const CostPoint> points);
+    explicit CostCurve(std::span<const CostPoint> points);  // without points it is 0
 
     double at(int rows) const;
     // Multiplies the curve at this number of rows by `factor`, and moves its neighbours half as
@@ -46,6 +51,7 @@ struct RoundShape {
     int sequences = 1;  // all of them
     int drafting = 1;   // the sequences that draft
     double rows = 1;    // rows of a tree, on the average
+    double keys = -1;   // positions that a sequence attends to, on the average; -1: as measured
 };
 
 // Costs in plain cycles: the unit is a target pass over one row for each sequence of the round. A
@@ -62,9 +68,10 @@ class CycleCosts {
 
     // A pass in which this sequence has a tree of `rows`.
     double verify(int rows) const {
-        if (round_.sequences == 1) return verify_.at(rows) / verify_.at(1);
+        if (round_.sequences == 1) return pass(verify_, rows) / pass(verify_, 1);
         const int others = int((round_.sequences - 1) * round_.rows);
-        return 1 + in_rounds(measured_verify_.at(others + rows) - measured_verify_.at(others + 1));
+        return 1 + in_rounds(pass(measured_verify_, others + rows) -
+                             pass(measured_verify_, others + 1));
     }
     // A level of `rows` for each of the sequences that draft, which share its time.
     double level(int rows) const {
@@ -81,26 +88,34 @@ class CycleCosts {
         return frozen_ ? 0 : in_rounds(seconds) / (speed_ > 0 ? speed_ : 1);
     }
 
-    void saw_verify(int rows, double seconds) { saw(verify_, rows, seconds); }
+    void saw_verify(int rows, double seconds);
     // A pass that several sequences shared. It corrects the speed alone: their costs are
     // differences between points of the curve, as many times as there are sequences, and
     // corrections of single points would make them mostly noise.
     void saw_shared_pass(int rows, double seconds);
-    void saw_level(int rows, double seconds) { saw(level_, rows, seconds); }
-    void saw_root(int rows, double seconds) { saw(root_, rows, seconds); }
+    void saw_level(int rows, double seconds) { saw(level_, rows, seconds, level_.at(rows)); }
+    void saw_root(int rows, double seconds) { saw(root_, rows, seconds, root_.at(rows)); }
     // The largest factor, at least 1, by which timings have corrected a measured cost up or down.
     double correction() const;
 
   private:
-    void saw(CostCurve& curve, int rows, double seconds);
+    void saw(CostCurve& curve, int rows, double seconds, double expected);
+    // A target pass behind the present text: each position that it is longer than the measured one
+    // adds the same time.
+    double pass(const CostCurve& curve, int rows) const {
+        const double keys = round_.keys < 0 ? 0 : round_.keys - keys_;
+        return std::max(curve.at(rows) + keys * per_key_.at(rows), curve.at(rows) / 2);
+    }
     // Seconds by which a round becomes longer, as cycles that its sequences lose.
     double in_rounds(double seconds) const {
         const CostCurve& passes = round_.sequences == 1 ? verify_ : measured_verify_;
-        return round_.sequences * seconds / passes.at(round_.sequences);
+        return round_.sequences * seconds / pass(passes, round_.sequences);
     }
-    double ratio_of(const CostCurve& curve, int rows, double seconds) const;
+    double ratio_of(double seconds, double expected) const;
 
     CostCurve verify_, level_, root_;
+    CostCurve per_key_;
+    int keys_;
     CostCurve measured_verify_, measured_level_;
     RoundShape round_;
     bool frozen_;
