@@ -29,9 +29,9 @@ bool reads_files(const DraftMethod& method, const DraftOptions&) {
     return method.needs != DraftNeeds::nothing;
 }
 
-// "auto" and "published" concern every drafter.
 bool takes_tree(const DraftMethod& method, const DraftOptions& options) {
-    return options.tree ? method.takes_tree : method.name != kNoDrafts;
+    if (options.tree) return method.takes_tree;
+    return options.is_published ? method.has_published : method.name != kNoDrafts;
 }
 
 bool takes_tree_file(const DraftMethod& method, const DraftOptions&) {

@@ -140,7 +140,8 @@ void add_tree_option(CLI::App& app, ModelOptions& options) {
                    },
                    " and ") +
                ".\n"
-               "published: always the drafter's own, 60,6,10 of EAGLE-2, 26 nodes of EAGLE-1, a "
+               "published: always the one of the method's authors, 60,6,10 of EAGLE-2, 26 nodes of "
+               "EAGLE-1, a "
                "chain of 5, Medusa's and Hydra's fixed tree of 64 nodes, lookahead's 7,5,7")
         ->type_name("auto|N,L,K|published");
 }

@@ -309,6 +309,7 @@ void Best::set_costs(const MeasuredCosts& costs) {
 DraftMethod best_method() {
     DraftMethod method;
     method.name = "best";
+    method.has_published = false;
     method.help =
         "in each cycle what pays most of lookup and the grafted trees of all heads and smaller "
         "models that there are";

@@ -79,7 +79,7 @@ void check_draft_options(const DraftOptions& options) {
             names + ", not " + method.name);
     }
     // The shape of these trees depends on the drafted tokens.
-    if (options.tree || options.is_published || options.shape_policy || options.on_level)
+    if (options.tree || options.shape_policy || options.on_level)
         throw UsageError("--accept p/q takes no --tree: its trees are fixed before they are drawn");
 }
 

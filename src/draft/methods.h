@@ -59,6 +59,7 @@ struct DraftMethod {
     bool is_replayed = false;      // whether `aerie bench` can measure it with recorded acceptance
     bool is_drawn = false;         // whether its drafts can be drawn, as AcceptRule::ratio requires
     bool takes_tree = true;        // whether its trees can have a shape, DraftOptions::tree
+    bool has_published = true;     // whether DraftOptions::is_published changes it
     bool takes_tree_file = false;  // whether DraftOptions::static_tree does
     std::function<DraftReach(const DraftPlan&)> reach;
     // Throws Error unless the plan's files can draft for its target. Null: nothing to check.

@@ -26,7 +26,7 @@ DraftMethod none_method() {
     method.help = "plain decoding";
     method.reach = [](const DraftPlan&) { return DraftReach{}; };
     method.is_replayed = true;
-    method.takes_tree = false;
+    method.takes_tree = method.has_published = false;
     method.make = [](const DraftSource&) { return make_none(); };
     return method;
 }

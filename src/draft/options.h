@@ -61,8 +61,8 @@ struct DraftOptions {
     LevelHook on_level;            // may be empty; if set, levels are chosen on the host
     Clock clock = steady_seconds;  // times trees that are sized by measurement
 
-    // Whether a static tree, a chain or a window that nothing fixes is cut by measured costs.
-    // Drafts that are drawn need trees that are known beforehand.
+    // Whether measured costs cut a static tree or a chain that none of the above fixes. Drafts that
+    // are drawn need trees that are known beforehand.
     bool cuts_fixed_trees() const { return !is_published && accept == AcceptRule::keyed; }
 };
 

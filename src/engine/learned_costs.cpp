@@ -1,6 +1,8 @@
 // The key of a cache entry names everything that the costs depend on.
 #include "engine/learned_costs.h"
 
+#include <algorithm>
+
 #include "engine/costs.h"
 
 namespace aerie {
@@ -55,7 +57,10 @@ LearnedCosts::LearnedCosts(Model& model, Model::Drafting& drafting) {
 LearnedCosts::LearnedCosts(Model& model, CostAware& drafter, Session& session)
     : drafter_(&drafter) {
     const LoadOptions& options = model.options();
-    const std::string key = cost_key(model);
+    // Measured points reach as far as the drafter's trees do.
+    const std::string key = cost_key(model) + "; trees of " +
+                            std::to_string(std::min(session.logits().rows, kMaxNodes)) +
+                            " rows, levels of " + std::to_string(drafter.widest_level());
     if (!options.cache.empty()) file_ = cost_file(options.cache, key);
     auto costs = options.cache.empty() ? std::nullopt : read_costs(options.cache, key);
     // An earlier session may have had no room for the long text.

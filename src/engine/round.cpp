@@ -108,10 +108,10 @@ void Round::run() {
     for (Generation* generation : decoding_) cycles_.push_back(&generation->cycle_);
     batch_.propose(cycles_);
     // The pieces have the rows that the trees of `decoding_` leave.
-    const size_t decoding = cycles_.size();
+    const size_t decoding_count = cycles_.size();
     for (Generation* generation : prefilling_) add_piece(*generation);
     std::span<Cycle* const> remaining = cycles_;
-    batch_.propose(remaining.subspan(decoding));
+    batch_.propose(remaining.subspan(decoding_count));
     for (std::span<const PromptPiece> pieces = pieces_; !remaining.empty() || !pieces.empty();) {
         const size_t count = batch_.cycles_of_pass(remaining);
         run_pass(batch_, remaining.first(count), pieces);

@@ -25,6 +25,10 @@ std::string draft_identity(const ModelFiles& files, const LoadOptions& options) 
     if (const auto& tree = options.draft.tree)
         all += " " + std::to_string(tree->nodes) + "," + std::to_string(tree->levels) + "," +
                std::to_string(tree->top_k);
+    // Drafters save other states if measurements size their trees.
+    if (options.draft.static_tree) all += " given paths";
+    if (const auto length = options.draft.chain_length) all += " chain " + std::to_string(*length);
+    all += options.draft.cuts_fixed_trees() ? " measured" : " fixed";
     return all;
 }
 

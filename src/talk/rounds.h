@@ -1,7 +1,6 @@
 // Continuous batching for threads that step one answer each: while a round runs, the answers that
-// want another step wait in a queue; the thread that locks the model next runs a round of all of
-// them, and the others wait for its outcome. One thread does the work of all, so a round has one
-// pass of the target.
+// want another step wait in a queue; the thread that locks the model next runs a round of them, as
+// many as share a pass, and the others wait for its outcome.
 #pragma once
 
 #include <condition_variable>

@@ -119,7 +119,7 @@ class Eagle3Variants : public testing::Test {
                 levels.read(state.tensor(), input.tensor(), {rows.tensor()});
             else
                 levels.forward(state.tensor(), {input.tensor()}, {rows.tensor()}, ++level);
-            levels.logits(logits.tensor(), state.tensor(), level);
+            levels.logits(logits.tensor(), state.tensor(), level, 1);
             outcome.states.push_back(state.read());
             outcome.logits.push_back(logits.read());
             first += count;

@@ -39,7 +39,7 @@ class HeadLogits {
         double worst = 0;
         for (int level = 0; level < form_.heads; ++level) {
             if (level > 0) descend(level);
-            levels_->logits(logits_, states_.row_range(0, 1), level);
+            levels_->logits(logits_, states_.row_range(0, 1), level, 1);
             std::vector<float> got(size_t(target_.vocab));
             model_.backend().read(logits_, got.data());
             const double one = apart(got, logits_of(form_, parts_, level, inputs_, &lm_head_));

@@ -15,7 +15,8 @@ namespace {
 
 // Limits for any tree, since drafters with different trees share the model.
 TargetLimits loaded_limits(const DraftPlan& plan) {
-    return {std::max(plan.pass_rows, kMaxFrontier), plan.context + kMaxDepth + 2};
+    const int trees = std::clamp(plan.together, 1, kMostGrown);
+    return {std::max(plan.pass_rows, trees * kMaxFrontier), plan.context + kMaxDepth + 2};
 }
 
 KvShape kv_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
@@ -42,14 +43,14 @@ struct Loaded final : DraftWeights {
 struct Scratch {
     void add_to(TensorPlan& plan, const DraftPlan& drafts, const TreeDrafterLimits& reach) {
         const ModelConfig& model = *drafts.head;
-        const int ids = common_ids(drafts), width = reach.grow.width;
-        plan.add(head_input, DType::F32, width, model.hidden);
-        if (ids < model.vocab) plan.add(logits, DType::F32, width, model.vocab);
+        const int ids = common_ids(drafts), rows = reach.grow.rows();
+        plan.add(head_input, DType::F32, rows, model.hidden);
+        if (ids < model.vocab) plan.add(logits, DType::F32, rows, model.vocab);
         if (ids < drafts.target.vocab) plan.add(target_ids, DType::I32, 1, ids);
     }
 
     Tensor head_input;  // input of the LM head, as its matmul reads it
-    Tensor logits;      // [width, draft vocab]; absent if all draft ids are ids of the target
+    Tensor logits;      // [rows, draft vocab]; absent if all draft ids are ids of the target
     Tensor target_ids;  // [1, common ids]: 0, 1, 2, ...; absent if the target has no others
 };
 
@@ -85,7 +86,7 @@ class Levels final : public LevelModel {
 
     void read(Tensor state, Tensor, Rows rows) override { run(state, rows); }
     void forward(Tensor state, const ParentStates&, Rows rows, int) override { run(state, rows); }
-    void logits(Tensor out, Tensor state, int) override {
+    void logits(Tensor out, Tensor state, int, int) override {
         const Weight& head = model_.lm_head();
         const Tensor input = activation(be_, state, head, scratch_.head_input, "LM head input");
         const Tensor all = scratch_.logits ? scratch_.logits.row_range(0, state.rows) : out;

@@ -163,7 +163,7 @@ void EagleLevels::run(Tensor out, const ParentStates& features, Rows rows) {
     weights_->layer->run(be_, config_, scratch_.layer, out, {rows, kv_.layer(0), rope_});
 }
 
-void EagleLevels::logits(Tensor out, Tensor state, int) {
+void EagleLevels::logits(Tensor out, Tensor state, int, int) {
     const Weight& head = weights_->lm_head(target_);
     const Tensor input = activation(be_, state, head, scratch_.head_input, "LM head input");
     be_.run(Matmul{out, input, head}, "logits");

@@ -61,7 +61,7 @@ class EagleLevels final : public LevelModel {
     void forward(Tensor state, const ParentStates& parents, Rows rows, int) override {
         run(state, parents, rows);
     }
-    void logits(Tensor out, Tensor state, int level) override;
+    void logits(Tensor out, Tensor state, int level, int trees) override;
 
   private:
     void run(Tensor out, const ParentStates& features, Rows rows);

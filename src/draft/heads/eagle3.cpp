@@ -117,7 +117,7 @@ class Levels final : public LevelModel {
         be_.run(Copy{state, parents.gathered(be_)}, "state");
         run(state, rows);
     }
-    void logits(Tensor out, Tensor state, int level) override;
+    void logits(Tensor out, Tensor state, int level, int trees) override;
 
   private:
     Tensor normed_taps(Tensor features);
@@ -181,7 +181,7 @@ void Levels::run(Tensor x, Rows rows) {
     be_.run(Copy{x, output}, "normed state");
 }
 
-void Levels::logits(Tensor out, Tensor state, int) {
+void Levels::logits(Tensor out, Tensor state, int, int) {
     const Weight& head = weights_->lm_head ? *weights_->lm_head : target_.lm_head();
     Tensor output = state;
     if (!eagle3_shape(config_).norms_state) {

@@ -82,12 +82,15 @@ DraftMethod head_method(const HeadMethod& wanted) {
         const auto most = kind_of(plan).most_levels;
         return most ? within(grows(plan.options), most(plan)) : grows(plan.options);
     };
-    const auto reach = [growth](const DraftPlan& plan) { return reach_of(growth(plan)); };
+    const auto reach = [growth](const DraftPlan& plan) {
+        return reach_of(growth(plan), plan.together);
+    };
     DraftMethod method;
     method.name = wanted.name;
     method.help = wanted.help;
     method.takes_tree = wanted.takes_tree;
     method.takes_tree_file = wanted.takes_tree_file;
+    method.has_published = !wanted.growth(DraftOptions{}).has_grafts;
     method.needs = kinds.front()->needs;
     method.wants = one_of(kinds);
     method.beside = endings_for(wanted.name, kinds);

@@ -10,7 +10,7 @@ namespace {
 struct Scratch {
     void add_to(TensorPlan& plan, const DraftPlan& drafts, const TreeDrafterLimits& reach) {
         const HeadConfig& config = *drafts.head;
-        block.add_to(plan, reach.grow.width, config.hidden,
+        block.add_to(plan, reach.grow.rows(), config.hidden,
                      most_inputs(parallel_heads(config)) * config.hidden);
         if (!parallel_heads(config).has_prefix) return;
         const int rows = reach.rows(drafts.pass_rows);
@@ -77,7 +77,7 @@ class Levels final : public LevelModel {
         be_.run(Embed{inputs(state, level + 1, 1), target_.embedding(), rows}, "embedding");
     }
     bool differs_by_level() const override { return true; }
-    void logits(Tensor out, Tensor state, int level) override {
+    void logits(Tensor out, Tensor state, int level, int) override {
         weights_->logits(be_, target_, scratch_.block, level, out, inputs(state, 0, level + 2));
     }
 

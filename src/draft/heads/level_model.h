@@ -51,8 +51,9 @@ class LevelModel {
     // Runs drafted rows of level 1, 2, ... over the states of their parents.
     virtual void forward(Tensor state, const ParentStates& parents, Rows rows, int level) = 0;
     // Writes F32 [n, vocab], the logits of the last n rows of the newest pass; `state` holds the
-    // states of these rows. `level` is that of the pass, 0 after `read`.
-    virtual void logits(Tensor out, Tensor state, int level) = 0;
+    // states of these rows. `level` is that of the pass, 0 after `read`; the rows are those of so
+    // many trees.
+    virtual void logits(Tensor out, Tensor state, int level, int trees) = 0;
     // Whether levels are computed differently, so that each needs its own recording.
     virtual bool differs_by_level() const { return false; }
 };

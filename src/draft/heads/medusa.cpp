@@ -1,6 +1,6 @@
 // Medusa (Cai et al. 2024; docs/drafting.md section 9). Head i predicts the token i + 2 positions
-// after the target's newest feature, independently of the tokens between. So all nodes of a level
-// have the same children.
+// after the target's newest feature, independently of the tokens between. So all nodes of a tree's
+// level have the same children.
 #include "draft/heads/res_block.h"
 
 namespace aerie {
@@ -10,13 +10,14 @@ namespace {
 struct Scratch {
     void add_to(TensorPlan& plan, const DraftPlan& drafts, const TreeDrafterLimits& reach) {
         const HeadConfig& config = *drafts.head;
-        block.add_to(plan, 1, config.hidden, config.hidden);
+        const int rows = reach.grow.together > 1 ? reach.grow.rows() : 1;
+        block.add_to(plan, rows, config.hidden, config.hidden);
         plan.add(logits, DType::F32, 1, config.vocab);
         plan.add(first, DType::I32, 1, reach.grow.width);
     }
 
     ResScratch block;
-    Tensor logits;  // [1, vocab]: logits that all nodes of a level share
+    Tensor logits;  // [1, vocab]: logits that all nodes of a tree's level share
     Tensor first;   // [1, width]: zeros, the index that gives each row the logits of row 0
 };
 
@@ -54,7 +55,8 @@ class Levels final : public LevelModel {
         be_.run(Copy{state, parents.gathered(be_)}, "feature");
     }
     bool differs_by_level() const override { return true; }
-    void logits(Tensor out, Tensor state, int level) override {
+    void logits(Tensor out, Tensor state, int level, int trees) override {
+        if (trees > 1) return weights_->logits(be_, target_, scratch_.block, level, out, state);
         const Tensor one = out.rows == 1 ? out : scratch_.logits;
         weights_->logits(be_, target_, scratch_.block, level, one, state.row_range(0, 1));
         if (out.rows > 1)

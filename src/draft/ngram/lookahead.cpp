@@ -2,9 +2,10 @@
 // window of its earlier guesses runs in each pass as part of the tree. Its choices there complete
 // n-grams. N-grams that begin with the pending token are proposed in the next cycle. Unless the
 // shape is given, measured costs decide in each cycle how wide the window is and which n-grams are
-// worth their rows; where a window never pays, the n-grams of the prompt remain.
+// worth their rows; where a window never pays, the n-grams of the text remain.
 #include <algorithm>
 #include <climits>
+#include <cmath>
 
 #include "core/error.h"
 #include "core/rng.h"
@@ -20,6 +21,7 @@ constexpr int kSeedTokens = 1 << 11;  // at the end of a prompt; their n-grams f
 
 // Until a window of full width has shown what it brings, this many tokens a cycle are expected.
 constexpr double kWindowPrior = 0.6, kWindowWeight = 8, kWindowMemory = 0.95;
+constexpr double kNoWindowMemory = 0.998;  // in cycles without one, so that it is tried again
 // The probability that the first token of the newest n-gram follows, that of an older one beside
 // the next newer one's, and that a further token follows.
 constexpr double kFirstTrue = 0.3, kFurtherTrue = 0.6, kGramWeight = 4, kGramMemory = 0.98;
@@ -161,6 +163,7 @@ class Lookahead final : public Drafter, CostAware {
             brought_ = {};
             pool_.clear();
             has_pool_ = false;
+            pooled_ = 0;
         }
         std::unique_ptr<DraftState> fork(int) const override {
             auto other = std::make_unique<State>(*this);
@@ -187,7 +190,7 @@ class Lookahead final : public Drafter, CostAware {
         };
         using GramNodes = FixedVector<GramNode, kMaxNodes>;
 
-        void fill_pool(std::span<const int> tokens);
+        void pool_text(std::span<const int> tokens);
         int any_token(std::span<const int> tokens);
         int window_nodes() const { return rows_ == 0 ? 0 : rows_ * width_ - 1; }
         double window_gain(int width) const;
@@ -206,10 +209,11 @@ class Lookahead final : public Drafter, CostAware {
         LookaheadShape shape_;
         GramPool pool_;
         bool has_pool_ = false;
-        int width_ = 0;  // columns of the window; 0: there is none
-        int rows_ = 0;   // rows of the window so far
-        Cells window_;   // tokens; row r, column c guesses the position root + r + c
-        Cells nodes_;    // node of each window cell in the newest tree
+        size_t pooled_ = 0;  // n-grams of the text before this token are in the pool
+        int width_ = 0;      // columns of the window; 0: there is none
+        int rows_ = 0;       // rows of the window so far
+        Cells window_;       // tokens; row r, column c guesses the position root + r + c
+        Cells nodes_;        // node of each window cell in the newest tree
         int draws_ = 0;
         GramNodes grams_;                      // n-grams that the newest proposal could draft
         FixedVector<bool, kMaxNodes> is_own_;  // [node]: only the window has brought it
@@ -232,10 +236,13 @@ int Lookahead::State::any_token(std::span<const int> tokens) {
     return tokens[size_t(place * double(tokens.size()))];
 }
 
-void Lookahead::State::fill_pool(std::span<const int> tokens) {
+// Adds the n-grams of the prompt's end to the pool, and where costs choose, those of the answer
+// too: they take no rows, while a window may never pay.
+void Lookahead::State::pool_text(std::span<const int> tokens) {
+    if (has_pool_ && !drafter_->is_chosen_) return;
     const size_t n = size_t(shape_.ngram);
-    size_t first = tokens.size() - std::min(tokens.size(), size_t(kSeedTokens));
-    for (; first + n <= tokens.size(); ++first) pool_.add(tokens.subspan(first, n), false);
+    pooled_ = std::max(pooled_, tokens.size() - std::min(tokens.size(), size_t(kSeedTokens)));
+    for (; pooled_ + n <= tokens.size(); ++pooled_) pool_.add(tokens.subspan(pooled_, n), false);
     has_pool_ = true;
 }
 
@@ -252,7 +259,8 @@ double Lookahead::State::window_gain(int width) const {
 int Lookahead::State::best_width() const {
     int best = 0;
     double most = 0;
-    for (int width = 1; width <= shape_.window; ++width) {
+    // A narrow window would be filled with other tokens before it has made an n-gram.
+    for (int width = (shape_.window + 1) / 2; width <= shape_.window; ++width) {
         double filling = 0;
         for (int rows = 1; rows < shape_.ngram; ++rows)
             filling += drafter_->costs_->verify(rows * width) - 1;
@@ -314,8 +322,12 @@ Lookahead::State::GramNodes Lookahead::State::gram_nodes(int token) const {
                 return node.parent == parent && node.token == next;
             };
             const auto known = std::find_if(nodes.begin(), nodes.end(), is_same);
-            if (known == nodes.end()) nodes.push_back({next, parent, probability, is_made});
-            parent = int(known - nodes.begin());
+            const int node = int(known - nodes.begin());
+            if (known == nodes.end())
+                nodes.push_back({next, parent, probability, is_made});
+            else
+                known->is_made &= is_made;
+            parent = node;
             probability *= further;
         }
         first *= kOlder;
@@ -363,7 +375,7 @@ void Lookahead::State::add_grams(TokenTree& tree) {
 }
 
 TokenTree Lookahead::State::propose(std::span<const int> tokens) {
-    if (!has_pool_) fill_pool(tokens);
+    pool_text(tokens);
     plan = {};
     set_width(tokens);
     TokenTree tree(tokens.back());
@@ -402,10 +414,12 @@ void Lookahead::State::learn(const Verified& verified) {
     if (tokens.size() < size_t(kMaxDepth)) tokens.push_back(verified.next);
     learn_grams(tokens);
     const bool has_full_window = rows_ > 0 && rows_ == shape_.ngram - 1;
+    if (!has_full_window) brought_.add(0, 0, kNoWindowMemory);
     if (has_full_window) {
         int own = 0;
         for (int node : verified.accepted.subspan(1)) own += is_own_[size_t(node)];
-        brought_.add(own, double(width_) / shape_.window, kWindowMemory);
+        const double part = double(width_) / shape_.window;
+        brought_.add(own, part, std::pow(kWindowMemory, part));
     }
     const bool drafted = verified.tree.size() > 1;
     account.settle(double(verified.accepted.size()), drafter_->costs_->verify(verified.tree.size()),

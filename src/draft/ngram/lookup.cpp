@@ -145,6 +145,7 @@ class Lookup final : public Drafter, CostAware {
 DraftMethod lookup_method() {
     DraftMethod method;
     method.name = "lookup";
+    method.has_published = false;
     method.help = "what followed the same words earlier in the text; needs no head";
     method.reach = Lookup::reach_of;
     method.host_bytes = continuations_bytes;

@@ -71,6 +71,10 @@ int AllowedRanks::child(int place, int rank) const {
     return rank < int(ranks.size()) ? ranks[size_t(rank)] : kNone;
 }
 
+bool AllowedRanks::has_children(int place) const {
+    return place != kNone && (children_.empty() || !children_[size_t(place)].empty());
+}
+
 TreePaths chain_paths(int length) {
     TreePaths paths;
     for (int depth = 1; depth <= length; ++depth) paths.emplace_back(size_t(depth), 0);

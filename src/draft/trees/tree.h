@@ -75,6 +75,7 @@ class AllowedRanks {
     explicit AllowedRanks(const TreePaths& paths);
     // The place of the child of this rank below a place; kNone if the tree may not have it.
     int child(int place, int rank) const;
+    bool has_children(int place) const;
 
   private:
     std::vector<std::vector<int>> children_;  // [place][rank]; empty: all children are allowed

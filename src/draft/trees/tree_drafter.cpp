@@ -22,7 +22,7 @@ Growth chain_growth(const DraftOptions& options) {
         const int length = options.chain_length.value_or(kPublished);
         return {{}, {length + 1, length, 1}};
     }
-    constexpr int kRanked = 4;  // a confidence at temperature > 0 is known beside siblings' alone
+    constexpr int kRanked = 4;  // the softness of coupled proposals is learned from siblings
     const int most = kMaxAuto.levels;
     return {chain_paths(most), {most + 1, most, kRanked}, true};
 }
@@ -56,9 +56,11 @@ Growth within(Growth growth, int levels) {
     return growth;
 }
 
-TreeDrafterLimits reach_of(const Growth& growth) {
+TreeDrafterLimits reach_of(const Growth& growth, int together) {
     const bool is_static = !growth.paths.empty() && !growth.is_chosen;
-    return is_static ? static_reach(growth.paths) : dynamic_reach(growth.shape);
+    TreeDrafterLimits reach = is_static ? static_reach(growth.paths) : dynamic_reach(growth.shape);
+    reach.grow.together = std::clamp(together, 1, kMostGrown);
+    return reach;
 }
 
 void TreeDrafterTensors::add_to(TensorPlan& plan, int state_columns, int feature_columns,
@@ -75,21 +77,11 @@ void SharedPassTensors::add_to(TensorPlan& plan, int state_columns, int feature_
     plan.add(states, DType::F32, pass_rows, state_columns);
 }
 
-namespace {
-
-// The limits of growth for a drafter of this plan.
-GrowLimits shared_limits(GrowLimits limits, const DraftPlan& plan) {
-    limits.together = std::clamp(plan.together, 1, kMostGrown);
-    return limits;
-}
-
-}  // namespace
-
 size_t tree_drafter_bytes(const DraftPlan& plan, const TreeDrafterLimits& reach, int state_columns,
                           int feature_columns, int vocab) {
     GrowScratch scratch;
     TensorPlan tensors;
-    scratch.add_to(tensors, shared_limits(reach.grow, plan), state_columns, vocab);
+    scratch.add_to(tensors, reach.grow, state_columns, vocab);
     SharedPassTensors shared;
     if (plan.together > 1) shared.add_to(tensors, state_columns, feature_columns, plan.pass_rows);
     std::vector<TreeDrafterTensors> of_sequences(size_t(plan.sequences));
@@ -100,7 +92,7 @@ size_t tree_drafter_bytes(const DraftPlan& plan, const TreeDrafterLimits& reach,
 
 TreeDrafter::TreeDrafter(const DraftSource& source, Parts parts)
     : TreeDrafter(source, Parts{std::move(parts.model), std::move(parts.taps), parts.growth},
-                  reach_of(parts.growth)) {}
+                  reach_of(parts.growth, source.plan.together)) {}
 
 TreeDrafter::TreeDrafter(const DraftSource& source, Parts parts, const TreeDrafterLimits& reach)
     : be_(source.backend),
@@ -108,7 +100,7 @@ TreeDrafter::TreeDrafter(const DraftSource& source, Parts parts, const TreeDraft
       taps_(std::move(parts.taps)),
       reach_(reach),
       pass_rows_(source.plan.pass_rows),
-      grower_(be_, *model_, shared_limits(reach.grow, source.plan), source.plan.options),
+      grower_(be_, *model_, reach_.grow, source.plan.options),
       tensors_(size_t(source.plan.sequences)) {
     if (reach_.grow.top_k > model_->vocab())
         throw UsageError("a vocabulary of " + std::to_string(model_->vocab()) + " has no " +
@@ -116,7 +108,6 @@ TreeDrafter::TreeDrafter(const DraftSource& source, Parts parts, const TreeDraft
     TensorPlan plan;
     for (TreeDrafterTensors& of_sequence : tensors_)
         of_sequence.add_to(plan, model_->state_columns(), model_->feature_columns(), pass_rows_);
-    reach_.grow = shared_limits(reach.grow, source.plan);
     if (reach_.grow.together > 1)
         shared_.add_to(plan, model_->state_columns(), model_->feature_columns(), pass_rows_);
     memory_ = plan.allocate(be_);

@@ -43,14 +43,15 @@ struct TreeDrafterLimits {
     GrowLimits grow;
 
     // Limits of the model: rows of a pass, positions of a sequence, slots of its KV cache.
-    int rows(int pass_rows) const { return std::max(pass_rows, grow.width); }
+    int rows(int pass_rows) const { return std::max(pass_rows, grow.rows()); }
     int positions(int context) const { return context + levels + 2; }
     int slots(int context) const { return context + draft_slots + 1; }
     // Slots of all sequences together (KvShape): there are pages for all texts that the target has
     // pages for.
     int64_t shared_slots(const DraftPlan& plan) const;
 };
-TreeDrafterLimits reach_of(const Growth& growth);
+// The limits of drafters in whose passes so many trees grow at the same time.
+TreeDrafterLimits reach_of(const Growth& growth, int together = 1);
 TreeDrafterLimits static_reach(const TreePaths& paths);
 TreeDrafterLimits dynamic_reach(const TreeShape& shape);
 

@@ -111,7 +111,7 @@ void TreeGrower::run_levels(const ExpansionPlan& expansion, const TreeStart& end
         const Tensor noise = is_coupled(request)
                                  ? request.noise->rows(be_, int(level) + 1).row_range(int(level), 1)
                                  : Tensor{};
-        model_.logits(scratch_.logits.row_range(0, states.rows), states, int(level));
+        model_.logits(scratch_.logits.row_range(0, states.rows), states, int(level), 1);
         rank(0, states.rows, request, noise, expansion.top_k);
         const Rows next = select(expansion, level, rows, step);
         step.table_offset += rows.count() * expansion.top_k;
@@ -134,7 +134,8 @@ void TreeGrower::grow(std::span<const TreeToGrow> trees, int top_k) {
         make_noise(trees, level);
         const auto pass = [&] {
             if (level > 0) run(states, parents, rows, level);
-            model_.logits(scratch_.logits.row_range(0, states.rows), states, level);
+            model_.logits(scratch_.logits.row_range(0, states.rows), states, level,
+                          int(trees.size()));
             rank_all(trees, states.rows, top_k);
         };
         if (is_alone)

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace aerie {
 
@@ -267,8 +266,8 @@ void TreePolicy::choose(std::span<const Candidate> table, int first, Frontier& f
     row_price_ = account_.rate * row_cost(nodes);
 
     FixedVector<int32_t, kMaxTopK * kMaxTopK> order;
-    order.resize(table.size() - size_t(first));
-    std::iota(order.begin(), order.end(), 0);
+    for (int i = first; i < int(table.size()); ++i)
+        if (allowed_->has_children(places_[size_t(i)])) order.push_back(i - first);
     const int widest = std::min(most_.top_k, int(order.size()));
     std::partial_sort(order.begin(), order.begin() + widest, order.end(),
                       [&](int a, int b) { return less_likely(first + b, first + a); });

@@ -23,6 +23,8 @@ class TreePolicy {
     // a head drafts beside grafts, which must not suffer from what the head loses.
     TreePolicy(const TreeShape& most, const AllowedRanks& allowed,
                std::shared_ptr<CycleCosts> costs, bool has_grafts = false);
+    TreePolicy(const TreeShape&, AllowedRanks&&, std::shared_ptr<CycleCosts>,
+               bool = false) = delete;  // it would refer to what is gone
 
     CycleCosts& costs() { return *costs_; }
 
