@@ -88,13 +88,12 @@ class Best final : public Drafter, CostAware {
         for (const Part& part : parts_) most = std::max(most, part.costs->cost_correction());
         return most;
     }
-    double pass_cost(int rows) const override { return parts_[0].costs->pass_cost(rows); }
     void begin_round(const RoundShape& round) override {
-        costs_.begin_round(round);
+        CostAware::begin_round(round);
         for (const Part& part : parts_) part.costs->begin_round(round);
     }
     void saw_pass(int rows, double seconds) override {
-        costs_.saw_shared_pass(rows, seconds);
+        CostAware::saw_pass(rows, seconds);
         for (const Part& part : parts_) part.costs->saw_pass(rows, seconds);
     }
     // Lookup keeps the account, and lends it to the head that drafts in its place.
@@ -164,15 +163,18 @@ class Best final : public Drafter, CostAware {
     }
     TokenTree look_up(const DraftRequest& request);
     size_t measured() const { return parts_.size() > 1 ? 1 : 0; }
+    // Among several heads DrafterChoice bounds what each may lose. A part of the account for all
+    // of them would let one that fails keep the others from drafting.
     void lend(State& state, size_t i) {
-        parts_[i].costs->account(*state.parts[i]) = account(state);
+        Account& own = parts_[i].costs->account(*state.parts[i]);
+        own = account(state);
+        own.head_balance = own.balance;
     }
 
     std::vector<Part> parts_;             // the first is lookup
     std::vector<DrafterRecord> records_;  // one for each part
     DraftReach reach_;
     Clock clock_;
-    CycleCosts costs_;
     // Sequences that ask the same head, and their trees.
     std::vector<DraftRequest> asking_;
     std::vector<TokenTree*> asked_trees_;
@@ -276,7 +278,7 @@ TokenTree Best::look_up(const DraftRequest& request) {
 void Best::learn(const Verified& verified) {
     State& state = state_of(verified.state);
     const size_t i = state.asked;
-    costs_.saw_verify(verified.tree.size(), verified.seconds);
+    costs_->saw_verify(verified.tree.size(), verified.seconds);
     parts_[i].drafter->learn({*state.parts[i], verified.tree, verified.choices, verified.accepted,
                               verified.next, verified.seconds});
     account(state) = parts_[i].costs->account(*state.parts[i]);
@@ -285,13 +287,13 @@ void Best::learn(const Verified& verified) {
         if (state.expected > 0) state.trust.add(tokens - 1, state.expected, kTrustMemory);
         return;
     }
-    const bool is_timed = !costs_.is_frozen() && verified.seconds > 0;
-    const double cost = is_timed ? costs_.of(state.seconds + verified.seconds) : state.planned;
+    const bool is_timed = !costs_->is_frozen() && verified.seconds > 0;
+    const double cost = is_timed ? costs_->of(state.seconds + verified.seconds) : state.planned;
     state.choice.learn(records_[i], cycle_kind(state.expected), tokens, cost);
 }
 
 void Best::set_costs(const MeasuredCosts& costs) {
-    costs_ = CycleCosts(costs);
+    CostAware::set_costs(costs);
     for (size_t i = 0; i < parts_.size(); ++i) {
         MeasuredCosts own = costs;
         const double bytes = parts_[measured()].weight_bytes;

@@ -76,7 +76,7 @@ struct Verified {
     double seconds;  // time of the target's pass and its choices; 0: other sequences shared it
 };
 
-// A drafter that sizes its trees by measured costs.
+// The part of a drafter that sizes its trees by measured costs.
 class CostAware {
   public:
     virtual ~CostAware() = default;
@@ -84,19 +84,23 @@ class CostAware {
     // its time.
     virtual double level_seconds(const DraftRequest& request, int width) = 0;
     virtual int widest_level() const = 0;
-    virtual void set_costs(const MeasuredCosts& costs) = 0;
+    virtual void set_costs(const MeasuredCosts& costs) { *costs_ = CycleCosts(costs); }
     // The largest factor by which the cycles' own timings have corrected the costs:
     // CycleCosts::correction().
-    virtual double cost_correction() const = 0;
+    virtual double cost_correction() const { return costs_->correction(); }
     // The cost of a target pass over `rows` rows, in passes over one row.
-    virtual double pass_cost(int rows) const = 0;
+    double pass_cost(int rows) const { return costs_->verify(rows); }
     // To be called before the proposals of a round, and after a pass that several sequences shared.
-    virtual void begin_round(const RoundShape& round) = 0;
-    virtual void saw_pass(int rows, double seconds) = 0;
+    virtual void begin_round(const RoundShape& round) { costs_->begin_round(round); }
+    virtual void saw_pass(int rows, double seconds) { costs_->saw_shared_pass(rows, seconds); }
     // The account of a sequence. A drafter made of several copies it into the one that drafts next.
     virtual Account& account(DraftState& state) = 0;
     // The expected tokens and cost of the newest proposal for this sequence.
     virtual TreePlan planned(const DraftState& state) const = 0;
+
+  protected:
+    // Costs belong to the device: all sequences share them.
+    const std::shared_ptr<CycleCosts> costs_ = std::make_shared<CycleCosts>();
 };
 
 // Weights on a device, shared by all drafters that use them.

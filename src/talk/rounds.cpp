@@ -7,8 +7,9 @@
 
 namespace aerie {
 
-Rounds::Rounds(FairMutex& model, int sequences_in_pass)
-    : model_(model), sequences_in_pass_(size_t(std::clamp(sequences_in_pass, 1, kMaxTogether))) {
+Rounds::Rounds(FairMutex& model_mutex, int sequences_in_pass)
+    : model_mutex_(model_mutex),
+      sequences_in_pass_(size_t(std::clamp(sequences_in_pass, 1, kMaxTogether))) {
     waiting_.reserve(kMaxTogether);
     generations_.reserve(sequences_in_pass_);
 }
@@ -39,7 +40,7 @@ void Rounds::lead(std::unique_lock<std::mutex>& lock) {
     arrived_.wait_for(lock, std::chrono::duration<double>(wait),
                       [&] { return waiting_.size() >= std::min(expected_, sequences_in_pass_); });
     lock.unlock();
-    model_.lock();
+    model_mutex_.lock();
     lock.lock();
     // They stay in line, so that nothing needs memory after the round.
     const size_t count = std::min(waiting_.size(), sequences_in_pass_);
@@ -55,7 +56,7 @@ void Rounds::lead(std::unique_lock<std::mutex>& lock) {
         error = std::current_exception();
     }
     const double seconds = steady_seconds() - start;
-    model_.unlock();
+    model_mutex_.unlock();
 
     lock.lock();
     seconds_ = seconds;

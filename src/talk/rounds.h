@@ -15,8 +15,8 @@ namespace aerie {
 
 class Rounds {
   public:
-    // `model` is held during a round. At most `sequences_in_pass` answers share one.
-    Rounds(FairMutex& model, int sequences_in_pass);
+    // The model's mutex is held during a round. At most `sequences_in_pass` answers share one.
+    Rounds(FairMutex& model_mutex, int sequences_in_pass);
     Rounds(const Rounds&) = delete;
     Rounds& operator=(const Rounds&) = delete;
 
@@ -32,7 +32,7 @@ class Rounds {
     };
     void lead(std::unique_lock<std::mutex>& lock);
 
-    FairMutex& model_;
+    FairMutex& model_mutex_;
     const size_t sequences_in_pass_;
     std::mutex mutex_;
     std::condition_variable arrived_, done_;

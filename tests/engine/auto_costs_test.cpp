@@ -35,7 +35,7 @@ class RecordedCosts : public testing::TestWithParam<float> {
         limits.clock = clock;
         auto drafting = model.drafting(draft, limits);
         if (CostAware* costs = drafting.drafter->cost_aware())
-            costs->set_costs(recorded(*drafting.session, *costs));
+            costs->set_costs(recorded(*drafting.session, *costs, drafting.drafter->reach().nodes));
         Timed timed;
         double tokens = 0, cycles = 0;
         const std::vector<std::string> prompts = mixed_prompts();
@@ -67,12 +67,13 @@ class RecordedCosts : public testing::TestWithParam<float> {
     std::vector<std::vector<int>> texts_;  // from plain decoding, which runs first
 
   private:
-    static MeasuredCosts recorded(Session& session, CostAware& drafter) {
+    static MeasuredCosts recorded(Session& session, CostAware& drafter, int nodes) {
         session.begin({});
         const int token = 1;
         session.prefill({&token, 1});
         MeasuredCosts costs;
         for (const CostPoint& point : kRecordedRows) {
+            if (point.rows > nodes) continue;
             TokenTree tree(0);
             while (tree.size() < point.rows) tree.add(tree.size(), 0);
             const double before = session.seconds().target();

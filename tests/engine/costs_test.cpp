@@ -66,15 +66,11 @@ class ScriptedLevels final : public CostAware {
         return is_busy_ && rounds_ % 3 != 1 ? 300 : 100;
     }
     int widest_level() const override { return 1; }
-    void set_costs(const MeasuredCosts& costs) override { costs_ = costs; }
-    double cost_correction() const override { return 1; }
-    double pass_cost(int) const override { return 1; }
-    void begin_round(const RoundShape&) override {}
-    void saw_pass(int, double) override {}
+    void set_costs(const MeasuredCosts& costs) override { given_costs = costs; }
     Account& account(DraftState&) override { return account_; }
     TreePlan planned(const DraftState&) const override { return {}; }
 
-    MeasuredCosts costs_;
+    MeasuredCosts given_costs;
 
   private:
     bool is_busy_;
@@ -131,7 +127,7 @@ TEST(LearnedCosts, KeepsNoneOfABusyMachine) {
         stages.clear();
         const LearnedCosts learned(model, drafter, *drafting.session);
         EXPECT_EQ(stages.size(), 2u) << "it was measured again";
-        EXPECT_EQ(drafter.costs_.spread > 1.3, stays_busy);
+        EXPECT_EQ(drafter.given_costs.spread > 1.3, stays_busy);
         EXPECT_EQ(fs::is_empty(cache.path()), stays_busy);
     }
 }

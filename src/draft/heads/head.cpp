@@ -74,6 +74,15 @@ void check_kind(const DraftPlan& plan, const std::string& method, const Kinds& k
                 one_of(kinds));
 }
 
+void check_chain_length(const DraftPlan& plan) {
+    const auto most = kind_of(plan).most_levels;
+    const std::optional<int> length = plan.options.chain_length;
+    if (plan.options.method == "chain" && length && most && *length > most(plan))
+        throw UsageError(plan.source->path.string() + ": " + kind_of(plan).name + " drafts " +
+                         std::to_string(most(plan)) + " tokens at most, so no chain of " +
+                         std::to_string(*length));
+}
+
 }  // namespace
 
 DraftMethod head_method(const HeadMethod& wanted) {
@@ -102,6 +111,7 @@ DraftMethod head_method(const HeadMethod& wanted) {
     method.check = [kinds, name = wanted.name](const DraftPlan& plan) {
         check_kind(plan, name, kinds);
         kind_of(plan).check(plan);
+        check_chain_length(plan);
     };
     method.limits = [reach](const DraftPlan& plan) {
         return kind_of(plan).limits(plan, reach(plan));

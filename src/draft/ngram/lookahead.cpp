@@ -132,11 +132,6 @@ class Lookahead final : public Drafter, CostAware {
         return clock_() - start;
     }
     int widest_level() const override { return 1; }
-    void set_costs(const MeasuredCosts& costs) override { *costs_ = CycleCosts(costs); }
-    double cost_correction() const override { return costs_->correction(); }
-    double pass_cost(int rows) const override { return costs_->verify(rows); }
-    void begin_round(const RoundShape& round) override { costs_->begin_round(round); }
-    void saw_pass(int rows, double seconds) override { costs_->saw_shared_pass(rows, seconds); }
     Account& account(DraftState& state) override { return state_of(state).account; }
     TreePlan planned(const DraftState& state) const override {
         return static_cast<const State&>(state).plan;
@@ -227,7 +222,6 @@ class Lookahead final : public Drafter, CostAware {
     bool is_chosen_;
     int vocab_;
     Clock clock_;
-    std::shared_ptr<CycleCosts> costs_ = std::make_shared<CycleCosts>();
 };
 
 // A pseudo-random token of the text.
@@ -477,7 +471,9 @@ DraftMethod lookahead_method() {
     DraftMethod method;
     method.name = "lookahead";
     method.help =
-        "n-grams that the model makes ahead of the text, in the same passes; needs no head";
+        "n-grams that the model makes ahead of the text, in the same passes, where that pays; "
+        "needs "
+        "no head";
     method.takes_tree = false;
     method.reach = [](const DraftPlan& plan) { return Lookahead::reach_of(plan.options); };
     method.host_bytes = [](const DraftPlan& plan) {

@@ -77,11 +77,6 @@ class Lookup final : public Drafter, CostAware {
         return clock_() - start;
     }
     int widest_level() const override { return 1; }
-    void set_costs(const MeasuredCosts& costs) override { *costs_ = CycleCosts(costs); }
-    double cost_correction() const override { return costs_->correction(); }
-    double pass_cost(int rows) const override { return costs_->verify(rows); }
-    void begin_round(const RoundShape& round) override { costs_->begin_round(round); }
-    void saw_pass(int rows, double seconds) override { costs_->saw_shared_pass(rows, seconds); }
     Account& account(DraftState& state) override { return state_of(state).policy.account(); }
     TreePlan planned(const DraftState& state) const override {
         return static_cast<const State&>(state).policy.planned();
@@ -136,7 +131,6 @@ class Lookup final : public Drafter, CostAware {
     bool is_chosen_;
     int context_;
     Clock clock_;
-    std::shared_ptr<CycleCosts> costs_ = std::make_shared<CycleCosts>();
     FixedVector<Candidate, kMaxNodes> table_;
 };
 

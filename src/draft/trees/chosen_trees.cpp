@@ -90,11 +90,6 @@ class ChosenTrees final : public TreeDrafter, CostAware {
         return seconds;
     }
     int widest_level() const override { return most_.top_k; }
-    void set_costs(const MeasuredCosts& costs) override { *costs_ = CycleCosts(costs); }
-    double cost_correction() const override { return costs_->correction(); }
-    double pass_cost(int rows) const override { return costs_->verify(rows); }
-    void begin_round(const RoundShape& round) override { costs_->begin_round(round); }
-    void saw_pass(int rows, double seconds) override { costs_->saw_shared_pass(rows, seconds); }
     Account& account(DraftState& state) override { return policy_of(state).account(); }
     TreePlan planned(const DraftState& state) const override {
         return static_cast<const ChosenState&>(state).policy.planned();
@@ -232,7 +227,7 @@ class ChosenTrees final : public TreeDrafter, CostAware {
         return tree_of(table, policy.kept(), request.tokens.back());
     }
 
-    // Acceptance statistics belong to a sequence; costs belong to the device and are shared.
+    // Acceptance statistics belong to a sequence.
     struct ChosenState final : State {
         ChosenState(const ChosenTrees& of, KvPages held)
             : State(of, std::move(held)),
@@ -282,7 +277,6 @@ class ChosenTrees final : public TreeDrafter, CostAware {
     Clock clock_;
     std::vector<Proposal> proposals_;  // the proposals whose trees grow
     std::vector<Candidate> grafted_;   // the head's table with the grafts appended
-    std::shared_ptr<CycleCosts> costs_ = std::make_shared<CycleCosts>();
 };
 
 }  // namespace

@@ -66,7 +66,7 @@ void check_tree_shape(const TreeShape& shape);
 // A fixed tree: each path lists child ranks from the root, e.g. {0, 2, 1}.
 using TreePaths = std::vector<std::vector<int>>;
 
-// Which children the nodes of a tree may have, by rank: those on some paths, or all.
+// The children, by rank, that the nodes of a tree may have: those on some paths, or all.
 class AllowedRanks {
   public:
     static constexpr int kRoot = 0, kNone = -1;
