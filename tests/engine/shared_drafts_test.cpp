@@ -22,7 +22,7 @@ class SharedDraftsTest : public testing::TestWithParam<SharedDrafts> {
         const SharedDrafts& drafts = GetParam();
         LoadOptions options = options_with({drafts.head}, DType::F16, drafts.method);
         options.draft.tree = drafts.tree;
-        options.draft.is_published = !drafts.tree;
+        options.draft.is_published = !drafts.tree && drafts.chain_length == 0;
         if (drafts.chain_length > 0) options.draft.chain_length = drafts.chain_length;
         options.sequences = options.sequences_in_pass = together;
         options.context = 256;
