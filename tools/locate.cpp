@@ -111,7 +111,25 @@ fs::path find_acceptance() {
                 ": missing; without it only --draft none can be measured");
 }
 
+namespace {
+
+// Throws UsageError if two flags fix the trees.
+void check_one_tree(const DraftOptions& options) {
+    const char* const other = options.static_tree    ? "--tree-file"
+                              : options.chain_length ? "--chain-length"
+                              : options.lookahead    ? "--lookahead"
+                                                     : nullptr;
+    if (other && options.is_published)
+        throw UsageError(std::string("--tree published and ") + other +
+                         " both fix the trees; give one");
+    if (options.tree && options.static_tree)
+        throw UsageError("--tree N,L,K and --tree-file both fix the trees; give one");
+}
+
+}  // namespace
+
 LoadOptions locate_nothing(const ModelOptions& options) {
+    check_one_tree(options.drafting);
     LoadOptions runtime;
     runtime.device = options.device ? *options.device : variable("AERIE_DEVICE").value_or("");
     runtime.threads = threads_of(options);

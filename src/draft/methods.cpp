@@ -66,26 +66,9 @@ const DraftMethod& draft_method(const std::string& name) {
     throw UsageError("no drafter is called " + in_quotes(name));
 }
 
-namespace {
-
-// The flag, other than --tree, that fixes this method's trees; null: none is given.
-const char* other_tree(const DraftOptions& options, const DraftMethod& method) {
-    if (options.static_tree && method.takes_tree_file) return "--tree-file";
-    if (options.chain_length && method.name == "chain") return "--chain-length";
-    if (options.lookahead && method.name == "lookahead") return "--lookahead";
-    return nullptr;
-}
-
-}  // namespace
-
 void check_draft_options(const DraftOptions& options) {
     const DraftMethod& method = draft_method(options.method);
     if (options.lookahead) check_lookahead_shape(*options.lookahead);
-    if (const char* other = other_tree(options, method); other && options.is_published)
-        throw UsageError(std::string("--tree published and ") + other +
-                         " both fix the trees; give one");
-    if (options.tree && options.static_tree && method.takes_tree && method.takes_tree_file)
-        throw UsageError("--tree N,L,K and --tree-file both fix the trees; give one");
     if (options.accept == AcceptRule::keyed) return;
     if (!method.is_drawn) {
         std::string names;
